@@ -1,0 +1,67 @@
+# Everything happens in .venv; "make help" lists the targets.
+
+PYTHON  ?= python3
+# a pinned CPU build keeps CI small; users are not pinned
+# (on Linux the default index may serve the larger CUDA build: point pip at PyTorch's CPU index)
+TORCH   ?= torch==2.13.0
+# parallel test processes
+WORKERS ?= 2
+
+VENV := .venv
+BIN  := $(VENV)/bin
+# -q twice: pip prints its errors and nothing else
+PIP  := $(BIN)/python -m pip --disable-pip-version-check -q -q
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format docs-pictures clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed-plot ## install what is needed into .venv and run the demo
+	@$(BIN)/symgnn demo
+
+test: lint ## check style and types, then run the tests
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.installed-dev ## check style (ruff) and types (mypy)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## fix what ruff can fix and format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs-pictures: $(VENV)/.installed-all ## draw the pictures of the documentation again
+	$(BIN)/python docs/make_pictures.py
+
+clean: ## remove .venv, builds and caches
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find src tests docs benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# ---- installing: a file per step, so that nothing is installed twice
+
+# .installed-X: the package, editable, with its extra X (see pyproject.toml)
+$(VENV)/.installed-%: pyproject.toml $(VENV)/.torch
+	@echo "installing symgnn[$*] into $(VENV)"
+	@$(PIP) install -e '.[$*]'
+	@touch $@
+
+$(VENV)/.torch: | $(VENV)/.created
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { \
+	  echo "installing $(TORCH) into $(VENV), a few minutes the first time"; \
+	  $(PIP) install $(TORCH); }
+	@touch $@
+
+# pip 21.3 is the first that installs a pyproject.toml package as editable
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
+	  echo "symgnn needs Python 3.10 or newer, and $(PYTHON) is not: try make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install 'pip>=21.3'
+	@touch $@

@@ -1,0 +1,5 @@
+"""Datasets."""
+
+from symgnn.data.polytopes import polytope, polytopes
+
+__all__ = ["polytope", "polytopes"]

@@ -1,0 +1,66 @@
+"""Maths on coordinates in n dimensions: what is measured, what keeps it, and random elements."""
+
+from symgnn.geometry.local import TRANSFORMATIONS, Flex, NoSuchTransformation, Torsion
+from symgnn.geometry.measures import angle, direction, kappa, length, ray_pairs, squared_distance
+from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
+from symgnn.geometry.symmetry import (
+    AFFINE,
+    ANGLES,
+    EUCLIDEAN,
+    EVERYTHING,
+    KINDS,
+    LENGTHS,
+    MOEBIUS,
+    PERMUTATIONS,
+    SIMILARITIES,
+    Symmetry,
+)
+from symgnn.geometry.transformations import (
+    Affine,
+    Dilation,
+    Inversion,
+    Permutation,
+    Reflection,
+    Rotation,
+    SpecialConformal,
+    Transformation,
+    Translation,
+    affine_scale,
+    random_orthogonal,
+)
+
+__all__ = [
+    "AFFINE",
+    "ANGLES",
+    "EUCLIDEAN",
+    "EVERYTHING",
+    "KINDS",
+    "LENGTHS",
+    "MOEBIUS",
+    "PERMUTATIONS",
+    "SIMILARITIES",
+    "TRANSFORMATIONS",
+    "Affine",
+    "Dilation",
+    "Flex",
+    "Inversion",
+    "NoSuchTransformation",
+    "Permutation",
+    "Reflection",
+    "Rotation",
+    "SpecialConformal",
+    "Symmetry",
+    "Torsion",
+    "Transformation",
+    "Translation",
+    "affine_scale",
+    "angle",
+    "direction",
+    "folding_square",
+    "hoberman_sphere",
+    "kappa",
+    "length",
+    "random_orthogonal",
+    "ray_pairs",
+    "squared_distance",
+]

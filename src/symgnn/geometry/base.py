@@ -1,0 +1,73 @@
+"""What every transformation of coordinates has in common."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from torch import Generator, Tensor
+from torch_geometric.data import Data
+
+from symgnn.geometry.sampling import Cloud, cloud_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def like(value: Tensor, pos: Tensor) -> Tensor:
+    """`value` in the type and on the device of `pos`."""
+    # type before device: not every device holds float64
+    return value.to(pos.dtype).to(pos.device)
+
+
+def check_dimension(name: str, pos: Tensor, n: int) -> None:
+    """Refuse coordinates that are not `[N, n]`."""
+    if pos.dim() != 2 or pos.size(1) != n:
+        raise ValueError(
+            f"pos: has shape {list(pos.shape)}, but this {name} acts in {n} dimensions; "
+            f"pass a tensor of shape [N, {n}]"
+        )
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuse a parameter that is not a positive number."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name}: must be finite and positive, got {value}; pass e.g. 2.0")
+
+
+# compared by identity, as tensors have no single truth value
+@dataclass(frozen=True, eq=False)
+class Transformation(ABC):
+    """A map of the coordinates of all nodes, `[N, n] -> [N, n]`, differentiable in them."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def __call__(self, pos: Tensor) -> Tensor:
+        """The image of `pos` `[N, n]`, in its type and on its device."""
+
+    @classmethod
+    def random(
+        cls, pos: Tensor, edge_index: Tensor | None = None, *, generator: Generator | None = None
+    ) -> Self:
+        """A random element that fits the dimension and the size of the cloud `pos` `[N, n]`.
+
+        `edge_index` `[2, E]` matters only for kinds that move parts of a graph; `generator` is one
+        for the CPU.
+        """
+        return cls._draw(cloud_of(pos), generator)
+
+    @classmethod
+    def _draw(cls, cloud: Cloud, generator: Generator | None) -> Self:
+        raise NotImplementedError
+
+    def apply(self, data: Data) -> Data:
+        """A shallow copy of the graph with transformed `pos`; everything else is shared."""
+        if data.pos is None:
+            raise ValueError(f"data: has no pos, which a {self.name} acts on; set data.pos")
+        out = copy.copy(data)
+        out.pos = self(data.pos)
+        return out

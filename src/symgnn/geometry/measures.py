@@ -1,0 +1,123 @@
+"""What the networks measure on coordinates, in any dimension, with gradients that stay finite.
+
+Conventions at the places where a quantity is not differentiable or not defined:
+
+- the length of a zero vector is 0 and its gradient is 0;
+- the direction of a zero vector is the zero vector, with gradient 0;
+- the angle at collinear rays is 0 or pi with gradient 0 (the mean of the one-sided ones), and the
+  angle with a ray of length zero is 0 with gradient 0;
+- kappa of a pair with a ray of length zero is 0 and the pair is left out of the vertex's mean;
+  where that mean is 0 (all neighbours in one place), kappa is 0.
+
+Types below float32 are computed in float32. Angles are measured in two steps, so that what
+belongs to a ray is computed once per ray and not once per pair of rays.
+"""
+
+import torch
+from torch import Tensor
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Half types as float32, the others as they are."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def root(square: Tensor) -> Tensor:
+    """The square root, with gradient 0 at 0."""
+    positive = square > 0
+    # the inner `where` keeps the infinite derivative of the root out of the backward pass
+    return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
+
+
+def squared_distance(x: Tensor, y: Tensor) -> Tensor:
+    """The squared distance `|x - y|^2`, `[..., n], [..., n] -> [...]`; no root is taken."""
+    return (at_least_float32(x) - at_least_float32(y)).square().sum(-1)
+
+
+def length(vector: Tensor) -> Tensor:
+    """The Euclidean length `[..., n] -> [...]`, with gradient 0 at the zero vector.
+
+    The vector is divided by its largest entry before squaring, so that no length that the type
+    can hold overflows or vanishes on the way.
+    """
+    vector = at_least_float32(vector)
+    scale = vector.detach().abs().amax(-1, keepdim=True)
+    scale = torch.where(scale > 0, scale, 1.0)
+    return root((vector / scale).square().sum(-1)) * scale.squeeze(-1)
+
+
+def direction(vector: Tensor) -> Tensor:
+    """The unit vector `[..., n] -> [..., n]`; zero, with gradient zero, for the zero vector."""
+    vector = at_least_float32(vector)
+    norm = length(vector).unsqueeze(-1)
+    positive = norm > 0
+    return torch.where(positive, vector / torch.where(positive, norm, 1.0), 0.0)
+
+
+def angle(first: Tensor, second: Tensor) -> Tensor:
+    """The angle between two rays in radians, `[..., n], [..., n] -> [...]`, in `[0, pi]`."""
+    return angle_of_directions(direction(first), direction(second))
+
+
+def angle_of_directions(p: Tensor, q: Tensor) -> Tensor:
+    """The angle between unit vectors, `2 atan2(|p - q|, |p + q|)`.
+
+    Exact to rounding at every angle, where acos loses half of the digits near 0 and pi.
+    """
+    difference, total = (p - q).square().sum(-1), (p + q).square().sum(-1)
+    # two unit vectors have |p - q|^2 + |p + q|^2 = 4; with a zero ray it is 2 or 0
+    defined = (difference + total).detach() > 3
+    theta = 2 * torch.atan2(root(difference), torch.where(defined, root(total), 1.0))
+    return torch.where(defined, theta, 0.0)
+
+
+def kappa(rays: Tensor) -> Tensor:
+    """The Moebius invariant of the pairs of rays at each vertex, `[m, d, n] -> [m, d, d - 1]`.
+
+    `rays` go from m vertices of degree d to their neighbours; pairs as in :func:`ray_pairs`.
+    With `s_jik = |x_j - x_k| / (|x_j - x_i| |x_k - x_i|)`, a conformal map changes s only by a
+    factor of the vertex i, so `kappa_jik = s_jik / mean_jk(s_jik)` is invariant under
+    translations, rotations, reflections, dilations, inversions and special conformal maps.
+    """
+    return kappa_of_inverted(*ray_pairs(inverted_rays(rays)))
+
+
+def inverted_rays(rays: Tensor) -> Tensor:
+    """Each ray r as `r / |r|^2`, and a last entry that says whether it has a length.
+
+    `[m, d, n] -> [m, d, n + 1]`. The distance of two inverted rays is s (see :func:`kappa`).
+    """
+    rays = at_least_float32(rays)
+    # kappa does not change when the rays of a vertex are scaled, so a constant may be taken out
+    scale = rays.detach().abs().amax((-2, -1), keepdim=True)
+    rays = rays / torch.where(scale > 0, scale, 1.0)
+    norm = length(rays).unsqueeze(-1)
+    defined = norm > 0
+    inverted = direction(rays) / torch.where(defined, norm, 1.0)
+    return torch.cat([inverted, defined.to(inverted)], -1)
+
+
+def kappa_of_inverted(first: Tensor, second: Tensor) -> Tensor:
+    """Kappa from inverted rays, `[m, d, 1, n + 1], [m, d, d - 1, n + 1] -> [m, d, d - 1]`."""
+    defined = first[..., -1] * second[..., -1]
+    s = length(first[..., :-1] - second[..., :-1]) * defined
+    mean = s.sum((-2, -1), keepdim=True) / defined.sum((-2, -1), keepdim=True).clamp(min=1)
+    positive = mean > 0
+    return torch.where(positive, s / torch.where(positive, mean, 1.0), 0.0)
+
+
+def ray_pairs(rays: Tensor) -> tuple[Tensor, Tensor]:
+    """All ordered pairs of different rays at each vertex, as views of `rays [m, d, h]`.
+
+    Gives the first rays `[m, d, 1, h]` and the second rays `[m, d, d - 1, h]`: entry (j, s) is
+    the ray `(j + 1 + s) mod d`. With the rays written twice in a row that is a window that slides
+    by one, so no pair is gathered, and the diagonal is never there.
+    """
+    return rays.unsqueeze(2), second_rays(rays)
+
+
+def second_rays(rays: Tensor) -> Tensor:
+    """The second of :func:`ray_pairs`, `[m, d, h] -> [m, d, d - 1, h]`."""
+    degree = rays.shape[1]
+    doubled = torch.cat([rays[:, 1:], rays[:, : degree - 1]], 1)
+    return doubled.unfold(1, degree - 1, 1).movedim(-1, 2)

@@ -1,0 +1,107 @@
+"""Symmetries as sets of transformations, so that what several parts keep is an intersection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: Every kind of transformation the library knows, in the order in which it is printed.
+KINDS = (
+    "permutation",
+    "translation",
+    "rotation",
+    "reflection",
+    "dilation",
+    "inversion",
+    "special-conformal",
+    "affine",
+    "torsion",
+    "flex",
+)
+
+_PLURALS = {
+    "special-conformal": "special conformal maps",
+    "affine": "affine maps",
+    "flex": "flexes",
+}
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """A set of kinds of transformations, closed under intersection.
+
+    Compare with `<=` and `>=`, intersect with `&`, ask with `"rotation" in symmetry`:
+
+    >>> str(SIMILARITIES & LENGTHS)
+    'E(n), permutations'
+    >>> "dilation" in EUCLIDEAN
+    False
+    """
+
+    kinds: frozenset[str]
+
+    def __init__(self, kinds: Iterable[str]) -> None:
+        kinds = frozenset(kinds)
+        if unknown := kinds - set(KINDS):
+            raise ValueError(
+                f"kinds: unknown transformation {sorted(unknown)[0]!r}; choose from {', '.join(KINDS)}"
+            )
+        object.__setattr__(self, "kinds", kinds)
+
+    def __contains__(self, kind: str) -> bool:
+        if kind not in KINDS:
+            raise ValueError(
+                f"kind: unknown transformation {kind!r}; choose from {', '.join(KINDS)}"
+            )
+        return kind in self.kinds
+
+    def __and__(self, other: Symmetry) -> Symmetry:
+        return Symmetry(self.kinds & other.kinds)
+
+    def __or__(self, other: Symmetry) -> Symmetry:
+        return Symmetry(self.kinds | other.kinds)
+
+    def __le__(self, other: Symmetry) -> bool:
+        return self.kinds <= other.kinds
+
+    def __ge__(self, other: Symmetry) -> bool:
+        return self.kinds >= other.kinds
+
+    def __iter__(self):  # noqa: ANN204
+        return (kind for kind in KINDS if kind in self.kinds)
+
+    def __str__(self) -> str:
+        if self == EVERYTHING:
+            return "every map of the coordinates, permutations"
+        rest, names = set(self.kinds), []
+        for name, group in _GROUPS.items():
+            if group.kinds <= rest:
+                names.append(name)
+                rest -= group.kinds - {"permutation"}
+        rest -= {"permutation"}
+        names += [_PLURALS.get(kind, kind + "s") for kind in KINDS if kind in rest]
+        return (
+            ", ".join([*names, "permutations"] if "permutation" in self.kinds else names) or "none"
+        )
+
+    def __repr__(self) -> str:
+        return f"Symmetry({self})"
+
+
+PERMUTATIONS = Symmetry(["permutation"])
+EUCLIDEAN = Symmetry(["permutation", "translation", "rotation", "reflection"])
+SIMILARITIES = EUCLIDEAN | Symmetry(["dilation"])
+AFFINE = SIMILARITIES | Symmetry(["affine"])
+MOEBIUS = SIMILARITIES | Symmetry(["inversion", "special-conformal"])
+#: Every map that keeps the lengths of the edges.
+LENGTHS = EUCLIDEAN | Symmetry(["torsion", "flex"])
+#: Every map that keeps the angles at the vertices.
+ANGLES = SIMILARITIES | Symmetry(["torsion"])
+EVERYTHING = Symmetry(KINDS)
+
+_GROUPS = {
+    "affine maps": AFFINE,
+    "Moebius maps": MOEBIUS,
+    "similarities": SIMILARITIES,
+    "E(n)": EUCLIDEAN,
+}

@@ -1,0 +1,118 @@
+"""The block: an update per domain and a map of the coordinates, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import nn
+
+from symgnn.geometry.symmetry import EVERYTHING, Symmetry
+from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
+from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction
+from symgnn.nn.spec import Spec
+from symgnn.nn.state import State
+from symgnn.nn.update import Update, Width
+
+#: The order in which a block works; an update reads what is current when its turn comes.
+ORDER = ("angle", "edge", "node", "coordinates", "graph")
+
+
+def live(
+    spec: Spec, moves: frozenset[str], wanted: frozenset[str]
+) -> tuple[set[str], frozenset[str]]:
+    """Which steps of a block matter, if only the values `wanted` are read after it.
+
+    `moves` is what the coordinate map reads (nothing: the coordinates stay). Gives the steps and
+    the values wanted before the block. What nobody reads is not computed, has no parameters and
+    takes no symmetry away.
+    """
+    steps: set[str] = set()
+    for step in reversed(ORDER):
+        if step == "coordinates":
+            if moves and "x" in wanted:
+                steps.add(step)
+                wanted |= moves
+        elif spec[step] and VALUE_OF[step] in wanted:
+            steps.add(step)
+            wanted = wanted - {VALUE_OF[step]} | {source.reads for source in spec[step]}
+    return steps, wanted
+
+
+class Block(nn.Module):
+    """A specification with its parameters.
+
+    `sizes` are the widths of v, e, a and u before the block (0: not there) and `out` the widths
+    that the updates give them. `wanted` names the values that are read after the block.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        sizes: Mapping[str, int],
+        out: Mapping[str, int],
+        width: Width,
+        aggregation: Mapping[str, str],
+        coordinate_map: CoordinateMap | None = None,
+        wanted: frozenset[str] = frozenset("veaux"),
+        dimension: int | None = None,
+    ) -> None:
+        super().__init__()
+        moves = coordinate_map.reads if coordinate_map is not None else frozenset()
+        self.spec = spec
+        self.steps, self.reads = live(spec, moves, wanted)
+        kept = wanted | (moves if "coordinates" in self.steps else frozenset())
+        self.keep = {domain: VALUE_OF[domain] in kept for domain in DOMAINS}
+        self.sizes = dict(sizes)
+        self.updates = nn.ModuleDict()
+        self.map: CoordinateMap | None = None
+        for step in ORDER:
+            if step not in self.steps:
+                continue
+            if step == "coordinates":
+                assert coordinate_map is not None
+                coordinate_map.make(self.sizes, width, spec, dimension)
+                self.map = coordinate_map
+            else:
+                value = VALUE_OF[step]
+                self.updates[step] = Update(
+                    step, spec[step], self.sizes, out[value], width, aggregation, dimension
+                )
+                self.sizes[value] = out[value]
+
+    def forward(self, state: State) -> State:
+        """Update the state, in place, and give it back."""
+        for step in ORDER:
+            if step == "coordinates":
+                if self.map is not None:
+                    state.move(self.map(state))
+            elif step in self.updates:
+                if step == "edge" and self.map is not None and self.map.all_pairs:
+                    state.messages = self.updates[step](all_pairs_state(state))
+                value = self.updates[step](state, self.keep[step])
+                setattr(state, VALUE_OF[step], value)
+        return state
+
+    @property
+    def needs_angles(self) -> bool:
+        """Whether an update reads or makes values on angles."""
+        return "angle" in self.updates or any(
+            isinstance(source, Reduction) and source.of.domain == "angle"
+            for update in self.updates.values()
+            for source in update.sources  # type: ignore[union-attr]
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        for update in self.updates.values():
+            update.reset_parameters()  # type: ignore[operator]
+        if self.map is not None:
+            self.map.reset_parameters()
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """What the sources that are read, and the map where it is read, are invariant to."""
+        kept = EVERYTHING
+        for update in self.updates.values():
+            for source in update.sources:
+                kept &= source.keeps or EVERYTHING
+        return kept & self.map.keeps if self.map is not None else kept

@@ -1,0 +1,283 @@
+"""The map psi that moves the coordinates at the end of a block.
+
+Two symmetries belong to a map. `keeps`: if the coordinates that go in are transformed by one of
+these, whatever distance, angle or kappa is measured on those that come out stays as it was.
+`commutes`: what comes out is transformed in the same way as what went in, which a network that
+predicts coordinates needs. A common scale, shift or rigid motion keeps everything and commutes
+with little; the neighbour-sum commutes with all affine maps and keeps only those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from symgnn.geometry.measures import length, root
+from symgnn.geometry.symmetry import AFFINE, EVERYTHING, PERMUTATIONS, SIMILARITIES, Symmetry
+from symgnn.nn.fields import Field, accumulate, lift
+from symgnn.nn.sources import Source, e, u, v
+from symgnn.nn.spec import Spec
+from symgnn.nn.state import State
+from symgnn.nn.update import Update, Width
+from symgnn.topology import Topology
+
+
+class CoordinateMap(nn.Module):
+    """A map psi: `forward(state) -> x+ [N, n]`. A subclass says what it reads and keeps."""
+
+    reads: frozenset[str] = frozenset()
+    keeps: Symmetry = EVERYTHING
+    commutes: Symmetry = EVERYTHING
+    all_pairs = False
+
+    def make(
+        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
+    ) -> None:
+        """Make the parameters, once the widths of the values are known."""
+
+    def forward(self, state: State) -> Tensor:
+        """The new coordinates."""
+        return state.x
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        for child in self.children():
+            child.reset_parameters()  # type: ignore[operator]
+
+
+class _Common(CoordinateMap):
+    """One motion for all nodes of a graph, by parameters or by a function of u.
+
+    With `of="u"` the coefficients are phi(u), per graph; `start` is what they begin with (the
+    parameters exactly, phi by its last bias), so that a new network leaves coordinates in place.
+    """
+
+    start = 0.0
+
+    def __init__(self, of: str = "parameters") -> None:
+        super().__init__()
+        if of not in ("parameters", "u"):
+            raise ValueError(f"of: is {of!r}; coefficients are 'parameters' or functions of 'u'")
+        self.of = of
+        self.reads = frozenset("xu") if of == "u" else frozenset("x")
+
+    def count(self, n: int) -> int:
+        """How many coefficients there are in n dimensions."""
+        raise TypeError(f"{type(self).__name__} has to say how many coefficients it has")
+
+    def make(
+        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
+    ) -> None:
+        """Parameters `[c]`, or phi(u) with c outputs."""
+        if dimension is None:
+            count = self.count(1)
+            if count != self.count(2):
+                raise ValueError(
+                    f"dimension: {type(self).__name__} has parameters for each coordinate; give "
+                    "their number, such as dimension=3"
+                )
+        else:
+            count = self.count(dimension)
+        if self.of == "parameters":
+            self.coefficients = nn.Parameter(torch.full((count,), self.start))
+            return
+        # in a first layer without graph features there is no u: then phi() is its bias
+        self.update = Update("graph", [u], sizes, count, width, {})
+        self._start_update()
+
+    def _start_update(self) -> None:
+        last = self.update.phi.linears[-1]
+        nn.init.constant_(last.bias, self.start)  # type: ignore[arg-type]
+
+    def reset_parameters(self) -> None:
+        """Back to the start."""
+        if self.of == "u":
+            self.update.reset_parameters()
+            self._start_update()
+        else:
+            nn.init.constant_(self.coefficients, self.start)
+
+    def per_node(self, state: State) -> Tensor:
+        """The coefficients of each node's graph, `[N, c]` or `[1, c]`."""
+        if self.of == "parameters":
+            return self.coefficients.unsqueeze(0).to(state.x.dtype)
+        return lift(self.update(state).rows, state.topology.batch).to(state.x.dtype)
+
+
+class Scale(_Common):
+    """`x_i+ = a x_i`."""
+
+    start = 1.0
+    commutes = SIMILARITIES & Symmetry(["permutation", "rotation", "reflection", "dilation"])
+
+    def count(self, n: int) -> int:
+        """One."""
+        return 1
+
+    def forward(self, state: State) -> Tensor:
+        """Scale about the origin."""
+        return self.per_node(state) * state.x
+
+
+class Shift(_Common):
+    """`x_i+ = x_i + a`."""
+
+    commutes = PERMUTATIONS | Symmetry(["translation"])
+
+    def count(self, n: int) -> int:
+        """One per coordinate."""
+        return n
+
+    def forward(self, state: State) -> Tensor:
+        """Shift all nodes alike."""
+        return state.x + self.per_node(state)
+
+
+class Rigid(_Common):
+    """`x_i+ = Q x_i + a`, Q orthogonal: the exponential of a skew-symmetric matrix."""
+
+    commutes = PERMUTATIONS
+
+    def count(self, n: int) -> int:
+        """Those of the skew-symmetric matrix, then those of the shift."""
+        return n * (n - 1) // 2 + n
+
+    def forward(self, state: State) -> Tensor:
+        """Rotate about the origin and shift."""
+        n = state.x.shape[1]
+        coefficients = self.per_node(state)
+        turn, shift = coefficients[:, : n * (n - 1) // 2], coefficients[:, n * (n - 1) // 2 :]
+        row, column = torch.triu_indices(n, n, 1, device=state.x.device)
+        skew = turn.new_zeros(turn.shape[0], n * n).index_copy(1, row * n + column, turn)
+        skew = skew.view(-1, n, n)
+        rotation = torch.linalg.matrix_exp(skew - skew.mT)
+        return (rotation @ state.x.unsqueeze(-1)).squeeze(-1) + shift
+
+
+class _Neighbours(CoordinateMap):
+    """Moves a node along the rays to its neighbours, each with a coefficient of its edge.
+
+    `max_growth` keeps coordinates from exploding in deep stacks: where a graph has become more
+    than that many times wider than it was at the start of the network, it is shrunk to that. The
+    width is the root mean square distance from the centroid, so the map stays equivariant to
+    similarities; short of the bound nothing changes, to the last digit. None turns it off.
+    """
+
+    sources: tuple[Source, ...] = ()
+
+    def __init__(self, max_growth: float | None = 100.0) -> None:
+        super().__init__()
+        if max_growth is not None and not max_growth >= 1:
+            raise ValueError(f"max_growth: is {max_growth}; it must be at least 1, or None")
+        self.max_growth = max_growth
+        self.keeps = self.commutes = AFFINE if max_growth is None else SIMILARITIES
+
+    def make(
+        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
+    ) -> None:
+        """phi_x on edges, with one output."""
+        self.update = Update("edge", self.sources, sizes, 1, width, {})
+
+    def bounded(self, x: Tensor, state: State) -> Tensor:
+        """Shrink graphs that have grown too far."""
+        if self.max_growth is None:
+            return x
+        if state.initial_width is None:
+            state.initial_width = spread(state.x, state.topology)[1]
+        allowed = state.initial_width * self.max_growth
+        centre, width = spread(x, state.topology)
+        factor = torch.where(width > allowed, allowed / torch.where(width > 0, width, 1.0), 1.0)
+        return x + (lift(factor, state.topology.batch) - 1) * (
+            x - lift(centre, state.topology.batch)
+        )
+
+
+class NeighbourSum(_Neighbours):
+    """`x_i+ = x_i + sum_j a_ji (x_j - x_i)`, with `a_ji = phi_x(e_ji+, v_j+, v_i+, u)`.
+
+    The sum is over the edges j -> i, and is a sum also where the block aggregates by mean.
+    """
+
+    reads = frozenset("xveu")
+    sources = (e, v.source, v.target, u)
+
+    def forward(self, state: State) -> Tensor:
+        """Move along the edges."""
+        coefficient = self.update(state).rows.to(state.x.dtype)
+        return self.bounded(state.x + _pull(state.x, coefficient, state.topology.edge_index), state)
+
+
+class EGCN(_Neighbours):
+    """`x_i+ = x_i + sum_j (x_i - x_j) phi_x(e_ji+)`, over all pairs or over the neighbours.
+
+    With `over="all"`, as in the EGNN paper, j runs over all other nodes of the graph; the block's
+    edge update is then evaluated on all pairs, with zeros for the features of edges that are not
+    there. With `over="neighbours"`, j runs over the edges j -> i. The paper's formula has e_ji
+    where EGNN's code, and this, has the updated e_ji+.
+    """
+
+    reads = frozenset("xe")
+    sources = (e,)
+
+    def __init__(self, over: str = "all", max_growth: float | None = 100.0) -> None:
+        super().__init__(max_growth)
+        if over not in ("all", "neighbours"):
+            raise ValueError(f"over: is {over!r}; the sum is over 'all' pairs or 'neighbours'")
+        self.all_pairs = over == "all"
+
+    def make(
+        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
+    ) -> None:
+        """phi_x on edges, with one output."""
+        if self.all_pairs and (
+            not spec.edge or any(s.domain == "edge" and s.place for s in spec.edge)
+        ):
+            raise ValueError(
+                "coordinate_map: egcn over all pairs needs an edge update that reads no angles; "
+                "use egcn-neighbours"
+            )
+        super().make(sizes, width, spec, dimension)
+
+    def forward(self, state: State) -> Tensor:
+        """Move along all pairs or the edges."""
+        edges = State(state.topology, state.x, e=state.e)
+        if self.all_pairs:
+            assert state.messages is not None
+            edges = State(state.messages.topology, state.x, e=state.messages)
+        coefficient = self.update(edges).rows.to(state.x.dtype)
+        return self.bounded(state.x - _pull(state.x, coefficient, edges.topology.edge_index), state)
+
+
+def _pull(x: Tensor, coefficient: Tensor, edge_index: Tensor) -> Tensor:
+    """`sum_j a_ji (x_j - x_i)`, `[N, n]`."""
+    source, target = edge_index
+    return accumulate(coefficient * (lift(x, source) - lift(x, target)), target, x.shape[0], "sum")
+
+
+def all_pairs_state(state: State) -> State:
+    """The state on the graph of all pairs, with zeros for the edges that are not there."""
+    topology = state.topology
+    pairs = topology.on_pairs()
+    edges = None
+    if state.e is not None:
+        assert topology.edge_pair is not None
+        rows, count = state.e.rows, pairs.num_edges + 1  # the last row takes the self-loops
+        total = accumulate(rows, topology.edge_pair, count, "sum")
+        parallel = accumulate(rows.new_ones(len(rows), 1), topology.edge_pair, count, "sum")
+        edges = Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
+    return State(pairs, state.x, v=state.v, e=edges, u=state.u)
+
+
+def spread(x: Tensor, topology: Topology) -> tuple[Tensor, Tensor]:
+    """The centroid `[G, n]` and the root mean square distance from it `[G, 1]` of each graph."""
+    batch, graphs = topology.batch, topology.num_graphs
+    size = topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
+    centre = accumulate(x, batch, graphs, "sum") / size
+    away = length(x - lift(centre, batch)).unsqueeze(-1)
+    # divided by the largest before squaring: coordinates may be 1e-30 or 1e30
+    largest = accumulate(away.detach(), batch, graphs, "max").clamp(min=0)
+    largest = torch.where(largest > 0, largest, 1.0)
+    square = accumulate((away / lift(largest, batch)).square(), batch, graphs, "sum") / size
+    return centre, largest * root(square)

@@ -1,0 +1,253 @@
+"""Values on domains, and the two movements between domains: lift and reduce.
+
+Reductions climb: angle -> ray -> node -> graph and edge -> node -> graph, each step once. Only
+sums and maxima are kept on the way; a mean is a sum divided by its count at the end. The
+reduction of nothing is 0, whether sum, mean or max.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from symgnn.geometry.measures import at_least_float32, ray_pairs
+
+if TYPE_CHECKING:
+    from symgnn.nn.sources import Measure
+    from symgnn.topology import Chunk, Topology
+
+EMPTY = {"sum": 0.0, "max": -torch.inf}
+
+
+def lift(rows: Tensor, index: Tensor) -> Tensor:
+    """Rows to where `index` reads them, `[R, h], [L] -> [L, h]`."""
+    return rows.index_select(0, index)
+
+
+def accumulate(rows: Tensor, index: Tensor, size: int, op: str) -> Tensor:
+    """The sum or maximum of the rows of equal index, `[R, h] -> [size, h]`."""
+    rows = at_least_float32(rows)
+    out = rows.new_full((size, rows.shape[-1]), EMPTY[op])
+    if op == "sum":
+        return out.index_add(0, index, rows)
+    return out.scatter_reduce(0, index.unsqueeze(-1).expand_as(rows), rows, "amax")
+
+
+def edges_to_rays(rows: Tensor, topology: Topology) -> Tensor:
+    """Edge rows on the rays `[R, h]`; the mean of parallel edges."""
+    assert topology.ray_edge is not None
+    if topology.ray_edge_weight is None:
+        return lift(rows, topology.ray_edge.flatten())
+    edges = lift(rows, topology.ray_edge.flatten()).view(*topology.ray_edge.shape, -1)
+    return (edges * topology.ray_edge_weight.unsqueeze(-1).to(rows.dtype)).sum(1)
+
+
+class Field:
+    """A value on nodes, edges or graphs, `[rows, w]`, whose last linear map may be outstanding.
+
+    `rows = last(hidden)`. With `keep`, the rows are needed themselves; without, a sum or mean is
+    taken of `hidden`, and the last map is applied to the few rows that are left.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        domain: str,
+        hidden: Tensor,
+        last: nn.Linear | None = None,
+        keep: bool = True,
+    ) -> None:
+        self.topology = topology
+        self.domain = domain
+        self.hidden = hidden
+        self.last = last
+        self.keep = keep
+        self._rows: Tensor | None = None
+        self._totals: dict[tuple[str, str], Tensor] = {}
+
+    @property
+    def rows(self) -> Tensor:
+        """The value itself."""
+        if self._rows is None:
+            self._rows = self.hidden if self.last is None else self.last(self.hidden)
+        return self._rows
+
+    def reduce(self, to: str, how: str, place: str = "") -> Tensor:
+        """The value reduced to a coarser domain by sum, mean or max, `[rows of to, w]`."""
+        to = f"{place} ray" if place else to
+        total = self._total(to, "max" if how == "max" else "sum")
+        count = self._count(to).unsqueeze(-1)
+        if how == "max":
+            return torch.where(count > 0, total, 0.0)
+        if how == "mean":
+            total = total / count.clamp(min=1)
+            count = (count > 0).to(total.dtype)
+        if not self._defers:
+            return total
+        assert self.last is not None
+        return F.linear(total, self.last.weight) + count * self.last.bias
+
+    @property
+    def _defers(self) -> bool:
+        return self.last is not None and not self.keep
+
+    def _total(self, to: str, op: str) -> Tensor:
+        key = (to, op)
+        if key not in self._totals:
+            self._totals[key] = self._climb(to, op)
+        return self._totals[key]
+
+    def _climb(self, to: str, op: str) -> Tensor:
+        topology = self.topology
+        rows = self.hidden if self._defers and op == "sum" else self.rows
+        if to == "graph":
+            nodes = rows if self.domain == "node" else self._total("node", op)
+            return accumulate(nodes, topology.batch, topology.num_graphs, op)
+        return accumulate(rows, topology.edge_index[1], topology.num_nodes, op)
+
+    def _count(self, to: str) -> Tensor:
+        """How many rows went into each row of a reduction."""
+        if to == "node":
+            return self.topology.edges_of_node.to(self.hidden.dtype)
+        if self.domain == "node":
+            return self.topology.nodes_of_graph.to(self.hidden.dtype)
+        return self._sum_over_nodes(self.topology.edges_of_node).to(self.hidden.dtype)
+
+    def _sum_over_nodes(self, numbers: Tensor) -> Tensor:
+        return numbers.new_zeros(self.topology.num_graphs).index_add(
+            0, self.topology.batch, numbers
+        )
+
+
+class AngleField(Field):
+    """A value on angles, computed one chunk of vertices at a time, `[m, d, d - 1, w]`.
+
+    With `chunk`, at most that many angles are in memory at once: a chunk is computed when it is
+    read, again each time, and again in the backward pass. Without, each is computed once.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        compute: Callable[[Chunk], Tensor],
+        like: Tensor,
+        last: nn.Linear | None = None,
+        keep: bool = True,
+        chunk: int | None = None,
+    ) -> None:
+        # `like` has no rows: it tells type, device and width, which an empty graph needs
+        super().__init__(topology, "angle", like, last, keep)
+        self.compute = compute
+        self.chunk = chunk
+        self._hidden_of: dict[int, Tensor] = {}
+        self._rows_of: dict[int, Tensor] = {}
+
+    def hidden_of(self, chunk: Chunk) -> Tensor:
+        """What the last map is applied to."""
+        if self.chunk is not None:
+            return self.compute(chunk)
+        if chunk.number not in self._hidden_of:
+            self._hidden_of[chunk.number] = self.compute(chunk)
+        return self._hidden_of[chunk.number]
+
+    def rows_of(self, chunk: Chunk) -> Tensor:
+        """The value on the angles of a chunk."""
+        if self.last is None:
+            return self.hidden_of(chunk)
+        if self.chunk is not None:
+            return self.last(self.hidden_of(chunk))
+        if chunk.number not in self._rows_of:
+            self._rows_of[chunk.number] = self.last(self.hidden_of(chunk))
+        return self._rows_of[chunk.number]
+
+    def _climb(self, to: str, op: str) -> Tensor:
+        topology = self.topology
+        if to == "ray":
+            return torch.cat([self._ray_total(chunk, op) for chunk in topology.chunks(self.chunk)])
+        if to == "graph":
+            nodes = self._total("node", op)
+            return accumulate(nodes, topology.batch, topology.num_graphs, op)
+        if not topology.vertices:
+            like = self.hidden if self._defers and op == "sum" else self.rows
+            rows = topology.num_nodes if to == "node" else topology.num_edges
+            return like.new_full((rows, like.shape[-1]), EMPTY[op])
+        rays = self._total("ray", op)
+        if to == "node":
+            parts = [
+                _over(rays[c.start : c.stop].view(*c.neighbours.shape, -1), 1, op)
+                for c in topology.chunks()
+            ]
+            nodes = rays.new_full((topology.num_nodes, rays.shape[-1]), EMPTY[op])
+            return nodes.index_copy(0, torch.cat(topology.vertices), torch.cat(parts))
+        index = topology.target_ray if to == "target ray" else topology.source_ray
+        assert index is not None
+        empty = rays.new_full((1, rays.shape[-1]), EMPTY[op])
+        return lift(torch.cat([rays, empty]), index)
+
+    def _ray_total(self, chunk: Chunk, op: str) -> Tensor:
+        deferred = self._defers and op == "sum"
+
+        def total() -> Tensor:
+            rows = self.hidden_of(chunk) if deferred else self.rows_of(chunk)
+            return _over(rows, 2, op).flatten(0, 1)
+
+        if self.chunk is None or not torch.is_grad_enabled():
+            return total()
+        return checkpoint(total, use_reentrant=False)
+
+    def _count(self, to: str) -> Tensor:
+        degree = self._degree()
+        if to == "node":
+            return (degree * (degree - 1)).to(self.hidden.dtype)
+        if to == "graph":
+            return self._sum_over_nodes(degree * (degree - 1)).to(self.hidden.dtype)
+        end = 1 if to == "target ray" else 0
+        ray = self.topology.target_ray if end else self.topology.source_ray
+        assert ray is not None
+        angles = (lift(degree, self.topology.edge_index[end]) - 1).clamp(min=0)
+        return torch.where(ray < self.topology.num_rays, angles, 0).to(self.hidden.dtype)
+
+    def _degree(self) -> Tensor:
+        """The degree of each vertex of an angle `[N]`; 0 for the other nodes."""
+        topology = self.topology
+        degree = topology.batch.new_zeros(topology.num_nodes)
+        for vertices, neighbours in zip(topology.vertices, topology.neighbours, strict=True):
+            degree = degree.index_fill(0, vertices, neighbours.shape[1])
+        return degree
+
+
+def _over(rows: Tensor, axis: int, op: str) -> Tensor:
+    rows = at_least_float32(rows)
+    return rows.sum(axis) if op == "sum" else rows.amax(axis)
+
+
+def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -> Field:
+    """A measure of the coordinates `x [N, n]` on its domain."""
+    if source.domain == "node":
+        return Field(topology, "node", _column(source.function(x), 1))
+    if source.domain == "edge":
+        tail, head = topology.edge_index
+        return Field(topology, "edge", _column(source.function(lift(x, tail), lift(x, head)), 1))
+
+    def compute(part: Chunk) -> Tensor:
+        rays = lift(x, part.neighbours.flatten()).view(*part.neighbours.shape, -1)
+        rays = rays - lift(x, part.vertices).unsqueeze(1)
+        rays = rays if source.per_ray is None else source.per_ray(rays)
+        return _column(source.function(*ray_pairs(rays)), 3)
+
+    return AngleField(topology, compute, x.new_empty(0, source.width or 1), chunk=chunk)
+
+
+def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:
+    """A measure on edges, taken on the rays of the angles, `[R, w]`."""
+    neighbours, vertices = lift(x, topology.ray_neighbour), lift(x, topology.ray_vertex)
+    return _column(source.function(neighbours, vertices), 1)
+
+
+def _column(rows: Tensor, axes: int) -> Tensor:
+    return rows.unsqueeze(-1) if rows.dim() == axes else rows

@@ -1,0 +1,162 @@
+"""What an update can read: values lifted to its domain, measures of coordinates, reductions.
+
+The names are the paper's. In a specification they read as its formulas do::
+
+    edge = [v.source, v.target, e, d2, u]  # phi^e(v_j, v_i, e_ji, |x_i - x_j|^2, u)
+    node = [v, reduce(e), u]  # phi^v(v_i, rho({e_ji}), u)
+
+Values are those of the moment: a block updates angle, edge, node, coordinates and graph in this
+order, so an update reads the new values of what comes before it and the old ones of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from symgnn.geometry import measures
+from symgnn.geometry.symmetry import ANGLES, LENGTHS, MOEBIUS, PERMUTATIONS, Symmetry
+
+#: Domains from fine to coarse, which is also the order of the updates.
+DOMAINS = ("angle", "edge", "node", "graph")
+VALUE_OF = {"angle": "a", "edge": "e", "node": "v", "graph": "u"}
+DOMAIN_OF = {value: domain for domain, value in VALUE_OF.items()}
+
+#: Where a source of a domain may stand in an update of another: (home, reader) -> places.
+PLACES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("angle", "angle"): ("",),
+    ("edge", "angle"): ("first", "second"),
+    ("node", "angle"): ("vertex", "first", "second"),
+    ("graph", "angle"): ("",),
+    ("edge", "edge"): ("",),
+    ("node", "edge"): ("source", "target"),
+    ("graph", "edge"): ("",),
+    ("node", "node"): ("",),
+    ("graph", "node"): ("",),
+    ("graph", "graph"): ("",),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that lives on `domain` and is read at `place` of the reading update."""
+
+    name: str
+    domain: str
+    place: str = ""
+
+    def at(self, place: str) -> Source:
+        """The same source, read at another place."""
+        return replace(self, place=place)
+
+    source = property(lambda self: self.at("source"), doc="At the source node of an edge.")
+    target = property(lambda self: self.at("target"), doc="At the target node of an edge.")
+    vertex = property(lambda self: self.at("vertex"), doc="At the vertex of an angle.")
+    first = property(lambda self: self.at("first"), doc="On the first ray of an angle.")
+    second = property(lambda self: self.at("second"), doc="On the second ray of an angle.")
+
+    @property
+    def reads(self) -> str:
+        """Which of v, e, a, u, x it depends on."""
+        return VALUE_OF[self.domain]
+
+    @property
+    def keeps(self) -> Symmetry | None:
+        """What it is invariant to; None for a value, which is as invariant as what made it."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"{self.name}.{self.place}" if self.place else self.name
+
+
+@dataclass(frozen=True, repr=False)
+class Measure(Source):
+    """A quantity computed from coordinates, with the transformations that leave it as it is.
+
+    Signature of `function`, by domain (n is the dimension, w the width; `[...]` may stand for
+    `[..., 1]`):
+
+    - node: `(x [N, n]) -> [N, w]`
+    - edge: `(x_source [E, n], x_target [E, n]) -> [E, w]`; on a ray of an angle, the neighbour
+      is the source and the vertex the target
+    - angle: `(first [m, d, 1, n], second [m, d, d - 1, n]) -> [m, d, d - 1, w]`, the rays from m
+      vertices of degree d to their neighbours, each first passed through `per_ray`
+    """
+
+    function: Callable[..., Tensor] = torch.Tensor.clone
+    symmetry: Symmetry = PERMUTATIONS
+    width: int | None = 1  # None: as many as there are coordinates
+    per_ray: Callable[[Tensor], Tensor] | None = None
+
+    @property
+    def reads(self) -> str:
+        """Coordinates."""
+        return "x"
+
+    @property
+    def keeps(self) -> Symmetry:
+        """As declared."""
+        return self.symmetry
+
+
+@dataclass(frozen=True, repr=False)
+class Reduction(Source):
+    """The reduction of a source on a finer domain; `domain` is set by the update that reads it."""
+
+    of: Source = Source("", "")
+
+    @property
+    def reads(self) -> str:
+        """As what is reduced."""
+        return self.of.reads
+
+    @property
+    def keeps(self) -> Symmetry | None:
+        """As what is reduced."""
+        return self.of.keeps
+
+    def movement(self, to: str) -> str:
+        """Its name, by which an aggregation is chosen: `e->v`, `a->u`, `x->u`, ..."""
+        return f"{self.reads if self.reads == 'x' else VALUE_OF[self.of.domain]}->{VALUE_OF[to]}"
+
+
+def reduce(source: Source, at: str = "") -> Reduction:
+    """The reduction of `source` by sum, mean or max, as chosen for this movement.
+
+    In an edge update `reduce(a, "target")` is over the angles whose vertex is the edge's target
+    and whose first ray is the edge, and `reduce(a, "source")` the same at its other end.
+    """
+    if isinstance(source, Reduction) or source.place:
+        raise ValueError(f"reduce: takes a source where it lives, such as e or theta, not {source}")
+    return Reduction(f"reduce({source.name})", "", at, of=source)
+
+
+v = Source("v", "node")
+e = Source("e", "edge")
+a = Source("a", "angle")
+u = Source("u", "graph")
+
+#: Raw coordinates: they keep nothing but the order of the nodes free.
+position = Measure("x", "node", function=torch.Tensor.clone, symmetry=PERMUTATIONS, width=None)
+#: Squared edge lengths: every map that keeps the lengths of the edges leaves them as they are.
+d2 = Measure("d2", "edge", function=measures.squared_distance, symmetry=LENGTHS)
+#: Angles: kept by every map that keeps the angles at the vertices.
+theta = Measure(
+    "theta",
+    "angle",
+    function=measures.angle_of_directions,
+    symmetry=ANGLES,
+    per_ray=measures.direction,
+)
+#: The Moebius invariant of a pair of rays; it depends on one vertex and its neighbours at a time,
+#: and a torsion moves those rigidly, so torsions keep it too.
+kappa = Measure(
+    "kappa",
+    "angle",
+    function=measures.kappa_of_inverted,
+    symmetry=MOEBIUS | Symmetry(["torsion"]),
+    per_ray=measures.inverted_rays,
+)

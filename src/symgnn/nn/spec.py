@@ -1,0 +1,86 @@
+"""A block as a specification: for each domain, the sources that its update reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from symgnn.nn.sources import DOMAINS, PLACES, VALUE_OF, Measure, Reduction, Source, v
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What each update of a block reads; an empty one is left out, and its value stays as it is.
+
+    `inputs` is what the nodes start with in the first layer, and `scaling`, if set, multiplies
+    the coordinates of each graph by `scaling / (its longest edge)` before the first layer.
+    """
+
+    name: str
+    angle: Sequence[Source] = ()
+    edge: Sequence[Source] = ()
+    node: Sequence[Source] = ()
+    graph: Sequence[Source] = ()
+    inputs: Sequence[Source] = field(default=(v,))
+    scaling: float | None = None
+
+    def __post_init__(self) -> None:
+        for domain in DOMAINS:
+            sources = tuple(_checked(source, domain) for source in getattr(self, domain))
+            object.__setattr__(self, domain, sources)
+        object.__setattr__(self, "inputs", tuple(_checked(s, "node") for s in self.inputs))
+
+    def __getitem__(self, domain: str) -> tuple[Source, ...]:
+        return tuple(getattr(self, domain))
+
+    def but(self, **changes: object) -> Spec:
+        """A copy with some fields changed, such as `AGN.but(name="mine", edge=[...])`."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        lines = [f"  {d}: {', '.join(map(repr, self[d]))}" for d in DOMAINS if self[d]]
+        return "\n".join([self.name, *lines])
+
+
+def _checked(source: Source, reader: str) -> Source:
+    """The source as `reader` reads it, or a clear error."""
+    if not isinstance(source, Source):
+        raise TypeError(f"{reader}: reads {source!r}, which is not a source")
+    if isinstance(source, Reduction):
+        fine, coarse = DOMAINS.index(source.of.domain), DOMAINS.index(reader)
+        ends = ("source", "target") if (source.of.domain, reader) == ("angle", "edge") else ("",)
+        if fine >= coarse:
+            raise ValueError(
+                f"{reader}: cannot read {source}: only values of a finer domain are reduced"
+            )
+        if source.place not in ends:
+            raise ValueError(
+                f"{reader}: reads {source}; write reduce({source.of.name}, 'source') or 'target'"
+                if ends != ("",)
+                else f"{reader}: reads {source} at {source.place!r}; leave the place out"
+            )
+        return replace(source, domain=reader)
+    places = PLACES.get((source.domain, reader))
+    if places is None:
+        raise ValueError(
+            f"{reader}: cannot read {source}, which lives on the {source.domain} domain; "
+            f"write reduce({source.name})"
+        )
+    if source.place not in places:
+        right = " or ".join(f"{source.name}.{p}" if p else source.name for p in places)
+        raise ValueError(f"{reader}: reads {source}; write {right}")
+    return source
+
+
+def width_of(source: Source, sizes: dict[str, int], dimension: int | None) -> int:
+    """How many numbers a source has, given the sizes of the values; 0 if it is absent."""
+    if isinstance(source, Reduction):
+        return width_of(source.of, sizes, dimension)
+    if isinstance(source, Measure):
+        if source.width is None and dimension is None:
+            raise ValueError(
+                f"dimension: {source.name} is read, so give the number of coordinates, "
+                "such as dimension=3"
+            )
+        return dimension if source.width is None else source.width  # type: ignore[return-value]
+    return sizes[VALUE_OF[source.domain]]

@@ -1,0 +1,335 @@
+"""The topology of a graph or a batch: everything the blocks need that is not a value."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from symgnn.topology.checks import check_edges, check_positions
+
+
+class Chunk(NamedTuple):
+    """Some vertices of one degree d, with all their angles."""
+
+    number: int
+    vertices: Tensor  # [m]
+    neighbours: Tensor  # [m, d]
+    start: int  # their first ray
+    stop: int  # one past their last ray
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Neighbours, angles and counts of a graph or batch with N nodes, E edges and G graphs.
+
+    Make it once with :meth:`of`, outside forward. A *ray* (i, j) joins a vertex i to a node j of
+    its in- and out-neighbours (each once, itself never), and an *angle* (j, i, k) is an ordered
+    pair of different rays of i. Vertices of equal degree d form a bucket, whose angles are a dense
+    grid `[m, d, d - 1]`; rays are numbered bucket by bucket. Vertices of degree 0 and 1 have no
+    angles, so their rays are left out.
+    """
+
+    edge_index: Tensor  # [2, E], source and target
+    batch: Tensor  # [N], the graph of a node
+    nodes_of_graph: Tensor  # [G], how many
+    edges_of_node: Tensor  # [N], how many end there
+    # the angles
+    vertices: list[Tensor]  # per bucket [m]
+    neighbours: list[Tensor]  # per bucket [m, d]
+    ray_edge: Tensor | None = None  # [R, p], the edges i -> j, or, where there are none, j -> i
+    ray_edge_weight: Tensor | None = None  # [R, p], 1 / their number; None where p = 1
+    target_ray: Tensor | None = None  # [E], the ray (target, source); R where there is none
+    source_ray: Tensor | None = None  # [E], the ray (source, target); R where there is none
+    # all ordered pairs of different nodes of a graph
+    pair_index: Tensor | None = None  # [2, P]
+    edge_pair: Tensor | None = None  # [E], the pair of an edge; P for a self-loop
+
+    @staticmethod
+    def of(data: Data, *, angles: bool = True, pairs: bool = False) -> Topology:
+        """The topology of a `Data` or `Batch` with `pos` and `edge_index`.
+
+        Uses `data.topology` where it is and has what is asked for, and the neighbours that
+        :class:`AddTopology` has sorted. Everything is checked here, so that forward need not.
+        """
+        known = getattr(data, "topology", None)
+        if (
+            known is not None
+            and (not angles or known.has_angles)
+            and (not pairs or known.has_pairs)
+        ):
+            return known
+        pos, edge_index = getattr(data, "pos", None), getattr(data, "edge_index", None)
+        check_positions(pos)
+        batch = getattr(data, "batch", None)
+        graphs = data.num_graphs if batch is not None and hasattr(data, "ptr") else None
+        return Topology.build(
+            edge_index,
+            num_nodes=pos.shape[0],
+            batch=batch,
+            num_graphs=graphs,
+            angles=angles,
+            pairs=pairs,
+            ray_index=getattr(data, "ray_index", None),
+        )
+
+    @staticmethod
+    def build(
+        edge_index: Tensor,
+        num_nodes: int,
+        batch: Tensor | None = None,
+        *,
+        num_graphs: int | None = None,
+        angles: bool = True,
+        pairs: bool = False,
+        ray_index: Tensor | None = None,
+    ) -> Topology:
+        """The topology from `edge_index [2, E]` and `batch [N]`, as PyG's layers get them."""
+        check_edges(edge_index, num_nodes, batch)
+        if batch is None:
+            batch = edge_index.new_zeros(num_nodes)
+        if num_graphs is None:
+            num_graphs = int(batch.max()) + 1 if num_nodes and batch.numel() else 1
+        topology = Topology(
+            edge_index=edge_index,
+            batch=batch,
+            nodes_of_graph=torch.bincount(batch, minlength=num_graphs),
+            edges_of_node=torch.bincount(edge_index[1], minlength=num_nodes),
+            vertices=[],
+            neighbours=[],
+        )
+        if angles:
+            if ray_index is None:
+                ray_index = sorted_rays(edge_index, num_nodes)
+            topology = dataclasses.replace(topology, **_buckets(edge_index, ray_index, num_nodes))
+        if pairs:
+            topology = dataclasses.replace(topology, **_all_pairs(edge_index, batch, num_graphs))
+        return topology
+
+    @property
+    def num_nodes(self) -> int:
+        return self.batch.shape[0]
+
+    @property
+    def num_edges(self) -> int:
+        return self.edge_index.shape[1]
+
+    @property
+    def num_graphs(self) -> int:
+        return self.nodes_of_graph.shape[0]
+
+    @property
+    def num_rays(self) -> int:
+        return sum(n.shape[0] * n.shape[1] for n in self.neighbours)
+
+    @property
+    def num_angles(self) -> int:
+        return sum(n.shape[0] * n.shape[1] * (n.shape[1] - 1) for n in self.neighbours)
+
+    @property
+    def ray_vertex(self) -> Tensor:
+        """The vertex of each ray `[R]`."""
+        rays = zip(self.vertices, self.neighbours, strict=True)
+        parts = [v.unsqueeze(1).expand_as(n).flatten() for v, n in rays]
+        return torch.cat(parts) if parts else self.batch.new_empty(0)
+
+    @property
+    def ray_neighbour(self) -> Tensor:
+        """The neighbour of each ray `[R]`."""
+        parts = [n.flatten() for n in self.neighbours]
+        return torch.cat(parts) if parts else self.batch.new_empty(0)
+
+    @property
+    def has_angles(self) -> bool:
+        return self.ray_edge is not None
+
+    @property
+    def has_pairs(self) -> bool:
+        return self.pair_index is not None
+
+    def chunks(self, angles: int | None = None) -> Iterator[Chunk]:
+        """The buckets, cut so that no chunk has more than `angles` angles (but one vertex)."""
+        number = start = 0
+        for vertices, neighbours in zip(self.vertices, self.neighbours, strict=True):
+            m, d = neighbours.shape
+            size = m if angles is None else max(1, angles // (d * (d - 1)))
+            for low in [0] if angles is None else range(0, m, size):
+                part = vertices if angles is None else vertices[low : low + size]
+                near = neighbours if angles is None else neighbours[low : low + size]
+                stop = start + near.shape[0] * d
+                yield Chunk(number, part, near, start, stop)
+                number, start = number + 1, stop
+
+    @property
+    def angle_index(self) -> Tensor:
+        """All angles `[3, A]` as (j, i, k), vertex in the middle, in the order of `angle_attr`."""
+        parts = [self.edge_index.new_empty(3, 0)]
+        for vertices, neighbours in zip(self.vertices, self.neighbours, strict=True):
+            m, d = neighbours.shape
+            ray = torch.arange(d, device=neighbours.device)
+            second = (ray[:, None] + 1 + ray[None, :-1]) % d
+            j = neighbours[:, :, None].expand(m, d, d - 1)
+            i = vertices[:, None, None].expand(m, d, d - 1)
+            parts.append(torch.stack([j, i, neighbours[:, second]]).reshape(3, -1))
+        return torch.cat(parts, 1)
+
+    def on_pairs(self) -> Topology:
+        """The graph whose edges are all pairs."""
+        assert self.pair_index is not None
+        counts = (self.nodes_of_graph - 1).index_select(0, self.batch)
+        return Topology(self.pair_index, self.batch, self.nodes_of_graph, counts, [], [])
+
+    def to(self, *args: Any, **kwargs: Any) -> Topology:
+        """The topology with every tensor moved, as `Tensor.to`."""
+        return self._map(lambda t: t.to(*args, **kwargs))
+
+    def pin_memory(self) -> Topology:
+        """The topology in pinned memory, for the DataLoader."""
+        return self._map(lambda t: t.pin_memory())
+
+    def _map(self, function: Any) -> Topology:
+        def apply(value: Any) -> Any:
+            if isinstance(value, list):
+                return [function(t) for t in value]
+            return None if value is None else function(value)
+
+        fields = dataclasses.fields(self)
+        return Topology(**{f.name: apply(getattr(self, f.name)) for f in fields})
+
+    def __repr__(self) -> str:
+        return (
+            f"Topology(graphs={self.num_graphs}, nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"angles={self.num_angles if self.has_angles else None})"
+        )
+
+
+torch.export.register_dataclass(Topology, serialized_type_name="symgnn.Topology")
+
+
+def sorted_rays(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """All rays `[2, R]` as (vertex, neighbour), each once, sorted; self-loops are no rays."""
+    source, target = edge_index[:, edge_index[0] != edge_index[1]]
+    key = torch.cat([target * num_nodes + source, source * num_nodes + target]).unique()
+    return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
+
+
+def _buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
+    vertex, neighbour = rays
+    degree = torch.bincount(vertex, minlength=num_nodes)
+    ray_degree = degree[vertex]
+    order = torch.argsort(ray_degree, stable=True)
+    first = int((ray_degree < 2).sum())
+    order = order[first:]
+    count = order.numel()
+
+    vertices, neighbours, start = [], [], 0
+    sizes = torch.bincount(degree)
+    for d in sizes.nonzero().flatten().tolist():
+        if d < 2:
+            continue
+        m = int(sizes[d])
+        part = order[start : start + m * d].view(m, d)
+        vertices.append(vertex[part[:, 0]])
+        neighbours.append(neighbour[part])
+        start += m * d
+
+    # where each sorted ray went; the rays of vertices with one neighbour went nowhere
+    place = vertex.new_full((vertex.numel() + 1,), count)
+    place[order] = torch.arange(count, device=order.device)
+    key = vertex * num_nodes + neighbour
+
+    def ray_of(at: Tensor, to: Tensor) -> Tensor:
+        found = torch.searchsorted(key, at * num_nodes + to)
+        return place[torch.where(at == to, vertex.numel(), found)]
+
+    source, target = edge_index
+    target_ray, source_ray = ray_of(target, source), ray_of(source, target)
+    ray_edge, weight = _edges_of_rays(source_ray, target_ray, count)
+    return {
+        "vertices": vertices,
+        "neighbours": neighbours,
+        "ray_edge": ray_edge,
+        "ray_edge_weight": weight,
+        "target_ray": target_ray,
+        "source_ray": source_ray,
+    }
+
+
+def _edges_of_rays(out: Tensor, into: Tensor, count: int) -> tuple[Tensor, Tensor | None]:
+    """For each ray (i, j) the edges i -> j, or, where there are none, the edges j -> i."""
+    outgoing = torch.bincount(out, minlength=count + 1)
+    ray = torch.cat([out, torch.where(outgoing[into] > 0, count, into)])
+    edge = torch.arange(out.numel(), device=out.device).repeat(2)
+    ray, order = ray.sort(stable=True)
+    edge = edge[order][ray < count]
+    ray = ray[ray < count]
+    parallel = torch.bincount(ray, minlength=count)
+    width = int(parallel.max()) if count else 1
+    if width <= 1:
+        return edge.view(count, 1), None
+    column = torch.arange(ray.numel(), device=ray.device) - (parallel.cumsum(0) - parallel)[ray]
+    ray_edge = edge.new_zeros(count, width)
+    weight = torch.zeros(count, width, device=out.device, dtype=torch.float64)
+    ray_edge[ray, column] = edge
+    weight[ray, column] = 1 / parallel[ray].double()
+    return ray_edge, weight
+
+
+def _all_pairs(edge_index: Tensor, batch: Tensor, num_graphs: int) -> dict[str, Tensor]:
+    order = torch.argsort(batch, stable=True)
+    size = torch.bincount(batch, minlength=num_graphs)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(order.numel(), device=order.device)
+    within = rank - (size.cumsum(0) - size)[batch]  # the number of a node in its graph
+    others = size[batch] - 1
+    start = torch.empty_like(rank)  # the first pair that ends at a node
+    start[order] = others[order].cumsum(0) - others[order]
+
+    target = torch.repeat_interleave(order, others[order])
+    k = torch.arange(target.numel(), device=batch.device) - start[target]
+    k = k + (k >= within[target])  # leave out the node itself
+    source = order[rank[target] - within[target] + k]
+
+    j, i = edge_index
+    pair = start[i] + within[j] - (within[j] > within[i]).long()
+    return {
+        "pair_index": torch.stack([source, target]),
+        "edge_pair": torch.where(i == j, target.numel(), pair),
+    }
+
+
+@functional_transform("symgnn_topology")
+class AddTopology(BaseTransform):
+    """A PyG transform that does the expensive part of the topology once per graph.
+
+    It sorts each node's neighbours into `data.ray_index [2, R]`, a plain tensor that PyG's
+    `DataLoader` batches like `edge_index`, in its worker processes; `Topology.of(batch)`, which
+    the models call, starts from it. Apply it after the edges are final. On a `Batch`, or with
+    `attach=True`, the finished `Topology` is attached as `data.topology` too, as
+    `torch.compile(fullgraph=True)` and full-batch training want it.
+    """
+
+    def __init__(self, attach: bool = False, pairs: bool = False) -> None:
+        self.attach = attach
+        self.pairs = pairs
+
+    def forward(self, data: Data) -> Data:
+        """Check the graph and add its sorted rays."""
+        check_positions(getattr(data, "pos", None))
+        check_edges(
+            getattr(data, "edge_index", None), data.pos.shape[0], getattr(data, "batch", None)
+        )
+        data.ray_index = sorted_rays(data.edge_index, data.pos.shape[0])
+        if self.attach or hasattr(data, "ptr"):
+            data.topology = Topology.of(data, pairs=self.pairs)
+        return data
+
+    def __repr__(self) -> str:
+        return "AddTopology()"

@@ -1,0 +1,167 @@
+import itertools
+import math
+
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symgnn.geometry.local import Flex, NoSuchTransformation
+from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
+
+few = settings(max_examples=20, deadline=None)
+seeds = st.integers(0, 10**6)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Threads make many small matrices slower, not faster."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def points(count, n, seed=0):
+    return 2 * torch.randn(count, n, generator=rng(seed + 5), dtype=torch.float64) + 3
+
+
+def directed(graph):
+    pairs = [edge for a, b in graph.edges for edge in ((a, b), (b, a))]
+    return torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T
+
+
+def random_tree(count, seed):
+    parents = [int(torch.randint(i, (), generator=rng(seed + i))) for i in range(1, count)]
+    return nx.Graph(zip(range(1, count), parents, strict=True))
+
+
+def edge_lengths(pos, edge_index):
+    return (pos[edge_index[0]] - pos[edge_index[1]]).norm(dim=1)
+
+
+def vertex_angles(pos, graph):
+    """All angles at nodes between two of their neighbours."""
+    found = []
+    for node in graph:
+        for a, b in itertools.combinations(sorted(graph[node]), 2):
+            first, second = pos[a] - pos[node], pos[b] - pos[node]
+            # half of it from the difference and the sum of unit vectors: exact near 0 and pi
+            first, second = first / first.norm(), second / second.norm()
+            found.append(2 * torch.atan2((first - second).norm(), (first + second).norm()))
+    return torch.stack(found)
+
+
+def check_flex(pos, edge_index, seed, **options):
+    element = Flex.random(pos, edge_index, generator=rng(seed), **options)
+    image = element(pos)
+    before, after = edge_lengths(pos, edge_index), edge_lengths(image, edge_index)
+    assert ((after - before).abs() <= 1e-12 * before + 1e-15).all()
+    radius = (pos - pos.mean(0)).norm(dim=1).max()
+    size = options.get("size", 0.3)
+    assert (torch.pdist(image) - torch.pdist(pos)).abs().max() > 0.04 * size * radius
+    # a path of n steps is never longer than their sum, but for the small corrections
+    assert (image - pos).norm(dim=1).max() < 1.5 * size * radius
+    return image
+
+
+@given(n=st.integers(2, 6), seed=seeds)
+@few
+def test_flex_keeps_edge_lengths(n, seed):
+    # a connected graph with fewer edges than what would make it rigid
+    graph = random_tree(7, seed)
+    graph.add_edges_from([(0, 3), (2, 5)])
+    pos, edge_index = points(7, n, seed), directed(graph)
+    image = check_flex(pos, edge_index, seed)
+    assert torch.equal(image, Flex.random(pos, edge_index, generator=rng(seed))(pos))
+
+
+def test_flex_changes_vertex_angles():
+    graph = nx.path_graph(5)
+    pos = points(5, 3)
+    image = check_flex(pos, directed(graph), 1)
+    assert (vertex_angles(image, graph) - vertex_angles(pos, graph)).abs().max() > 0.01
+
+
+def test_flex_size():
+    pos, edge_index = points(6, 3), directed(nx.cycle_graph(6))
+    for size in (0.01, 0.1, 1.0):
+        check_flex(pos, edge_index, 3, size=size)
+
+
+def test_flex_in_one_dimension_moves_components():
+    graph = nx.disjoint_union(nx.path_graph(3), nx.path_graph(2))
+    check_flex(points(5, 1), directed(graph), 1)
+    with pytest.raises(NoSuchTransformation, match="the framework is rigid"):
+        Flex.random(points(3, 1), directed(nx.path_graph(3)), generator=rng())
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 2, math.pi])
+def test_flex_of_the_folding_square(angle):
+    for seed in range(3):
+        check_flex(*folding_square(angle), seed)
+
+
+def test_flex_finds_the_motion_of_the_hoberman_sphere():
+    """Each of its 60 pivots can leave its plane to first order, and only to first order."""
+    pos, edge_index = hoberman_sphere(0.1)
+    image = check_flex(pos, edge_index, 1)
+    radii = (image - image.mean(0)).norm(dim=1)
+    assert all(float(part.std()) < 1e-4 for part in radii.split([30, 30, 60]))
+
+
+def test_flex_holds_nodes_together_that_an_edge_of_length_zero_joins():
+    pos = points(6, 2)
+    pos[3] = pos[2]
+    image = check_flex(pos, directed(nx.path_graph(6)), 2)
+    assert torch.equal(image[3], image[2])
+
+
+def test_flex_is_not_changed_with_the_coordinates_it_was_made_for():
+    pos, edge_index = points(7, 3), directed(nx.cycle_graph(7))
+    copy = pos.clone()
+    element = Flex.random(pos, edge_index, generator=rng(1))
+    image = element(pos)
+    pos.zero_()
+    assert torch.equal(element(copy), image)
+
+
+def test_flex_in_single_precision():
+    pos, edge_index = points(7, 3), directed(nx.cycle_graph(7))
+    single = Flex.random(pos.float(), edge_index, generator=rng(1))(pos.float())
+    assert single.dtype == torch.float32
+    lengths = edge_lengths(pos.float(), edge_index)
+    assert torch.allclose(edge_lengths(single, edge_index), lengths, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_complete_graphs_are_rigid(n):
+    with pytest.raises(NoSuchTransformation, match="flex: the framework is rigid"):
+        Flex.random(points(4, n), directed(nx.complete_graph(4)), generator=rng(1))
+
+
+def test_rigid_but_not_to_first_order():
+    # collinear nodes can leave the line to first order, but the stretched bars hold them
+    pos = torch.tensor([[0, 0], [1, 0], [2, 0], [3, 0]]).double()
+    graph = nx.Graph([(0, 1), (1, 2), (0, 2), (1, 3), (2, 3)])
+    with pytest.raises(NoSuchTransformation, match="flex: the framework is rigid"):
+        Flex.random(pos, directed(graph), generator=rng(1))
+
+
+def test_flex_errors():
+    pos, edge_index = points(5, 3), directed(nx.path_graph(5))
+    for size in (0.0, -1.0, math.nan, 1e6):
+        with pytest.raises(ValueError, match=rf"size: must lie in \[0\.001, 10\], got {size};"):
+            Flex.random(pos, edge_index, size=size)
+    with pytest.raises(ValueError, match="edge_index: is needed"):
+        Flex.random(pos)
+    with pytest.raises(ValueError, match="pos: has 4 nodes, but this flex was made for 5"):
+        Flex.random(pos, edge_index, generator=rng())(pos[:4])
+    for count in (0, 1):
+        with pytest.raises(NoSuchTransformation, match="the framework is rigid"):
+            Flex.random(points(count, 3), torch.empty(2, 0, dtype=torch.long))
