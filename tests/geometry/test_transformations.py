@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+from symgnn.geometry.sampling import cloud_of
 from symgnn.geometry.transformations import (
     Affine,
     Dilation,
@@ -91,6 +92,7 @@ def test_small_clouds(kind, count):
     # copies of one point whose mean is rounded give no tiny radius
     pos = torch.full((3 * count, 2), 0.1, dtype=torch.float64)
     image = kind.random(pos, generator=rng(1))(pos)
+    assert cloud_of(pos).radius == 1
     assert image.shape == pos.shape
     assert image.isfinite().all()
     assert (image.abs() < 100).all()

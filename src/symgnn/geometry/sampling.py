@@ -94,7 +94,7 @@ def affine_scale(n: int, mu: float) -> float:
     # sample give its norm for every s. Each sample is used with both signs. The relative spread
     # of the norm falls like 1/n, hence the number of samples.
     generator = torch.Generator().manual_seed(0)
-    g = torch.randn(max(16, 200_000 // n**2), n, n, generator=generator, dtype=torch.float64)
+    g = torch.randn(max(16, 100_000 // n**2), n, n, generator=generator, dtype=torch.float64)
     linear, quadratic = g + g.mT, g.mT @ g
     constant = linear.square().sum((1, 2))
     slope = 2 * (linear * quadratic).sum((1, 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 #: Every kind of transformation the library knows, in the order in which it is printed.
@@ -43,8 +43,9 @@ class Symmetry:
     def __init__(self, kinds: Iterable[str]) -> None:
         kinds = frozenset(kinds)
         if unknown := kinds - set(KINDS):
+            name = sorted(unknown)[0]
             raise ValueError(
-                f"kinds: unknown transformation {sorted(unknown)[0]!r}; choose from {', '.join(KINDS)}"
+                f"kinds: unknown transformation {name!r}; choose from {', '.join(KINDS)}"
             )
         object.__setattr__(self, "kinds", kinds)
 
@@ -67,7 +68,7 @@ class Symmetry:
     def __ge__(self, other: Symmetry) -> bool:
         return self.kinds >= other.kinds
 
-    def __iter__(self):  # noqa: ANN204
+    def __iter__(self) -> Iterator[str]:
         return (kind for kind in KINDS if kind in self.kinds)
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
-from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction
+from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction, Source
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
 from symgnn.nn.update import Update, Width
@@ -96,10 +96,13 @@ class Block(nn.Module):
     def needs_angles(self) -> bool:
         """Whether an update reads or makes values on angles."""
         return "angle" in self.updates or any(
-            isinstance(source, Reduction) and source.of.domain == "angle"
-            for update in self.updates.values()
-            for source in update.sources  # type: ignore[union-attr]
+            isinstance(source, Reduction) and source.of.domain == "angle" for source in self.sources
         )
+
+    @property
+    def sources(self) -> list[Source]:
+        """All that the updates read."""
+        return [s for update in self.updates.values() for s in update.sources]  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -112,7 +115,6 @@ class Block(nn.Module):
     def symmetry(self) -> Symmetry:
         """What the sources that are read, and the map where it is read, are invariant to."""
         kept = EVERYTHING
-        for update in self.updates.values():
-            for source in update.sources:
-                kept &= source.keeps or EVERYTHING
+        for source in self.sources:
+            kept &= source.keeps or EVERYTHING
         return kept & self.map.keeps if self.map is not None else kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
@@ -133,7 +134,7 @@ def _aggregation(aggregation: str | Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
-def _named(field: str, name, table: Mapping):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _named(field: str, name: Any, table: Mapping[str, Any]) -> Any:
     """The entry of a table, or an error that names the nearest right one."""
     if isinstance(name, Spec):
         return name

@@ -82,29 +82,31 @@ class Model(nn.Module):
     def symmetry(self) -> Symmetry:
         """What the model is invariant to (equivariant, for coordinates), derived from its parts."""
         kept = EVERYTHING
-        for block in self.blocks:
-            kept &= block.symmetry  # type: ignore[operator]
-        reads_inputs = "v" in self.blocks[0].reads if len(self.blocks) else False
-        for source in self.spec.inputs:
-            if reads_inputs and source.keeps is not None:
-                kept &= source.keeps
+        for block in self._blocks():
+            kept &= block.symmetry
+        if "v" in self._blocks()[0].reads:
+            for source in self.spec.inputs:
+                kept &= source.keeps or EVERYTHING
         if self.spec.scaling is not None:
             kept |= Symmetry(["dilation"])
         # a common motion of all nodes goes unnoticed only by what does not see the origin
         if self.task == "coordinates" or "translation" not in kept:
-            for block in self.blocks:
-                kept &= block.map.commutes if block.map is not None else EVERYTHING  # type: ignore
+            for block in self._blocks():
+                kept &= block.map.commutes if block.map is not None else EVERYTHING
         return kept
+
+    def _blocks(self) -> list[Block]:
+        return list(self.blocks)  # type: ignore[arg-type]
 
     @property
     def needs_angles(self) -> bool:
         """Whether anything that is read lives on angles."""
-        return any(block.needs_angles for block in self.blocks)
+        return any(block.needs_angles for block in self._blocks())
 
     @property
     def needs_pairs(self) -> bool:
         """Whether a coordinate map reads all pairs of nodes."""
-        return any(block.map is not None and block.map.all_pairs for block in self.blocks)  # type: ignore
+        return any(block.map is not None and block.map.all_pairs for block in self._blocks())
 
     def topology(self, data: Data) -> Topology:
         """The part of `data` that can be prepared, and attached as `data.topology`."""
@@ -222,8 +224,8 @@ class Model(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for block in self.blocks:
-            block.reset_parameters()  # type: ignore[operator]
+        for block in self._blocks():
+            block.reset_parameters()
 
     def __repr__(self) -> str:
         layers = len(self.blocks) - (self.task != "coordinates")

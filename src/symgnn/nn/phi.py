@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,14 +24,12 @@ class Phi(nn.Module):
         super().__init__()
         self.widths = list(widths)
         sizes = [sum(widths), *[hidden] * layers, out]
-        self.linears = nn.ModuleList(
-            _Linear(i, o) for i, o in zip(sizes[:-1], sizes[1:], strict=True)
-        )
+        self.linears = nn.ModuleList(_Linear(i, o) for i, o in pairwise(sizes))
         self.dropout = dropout
 
     def maps(self) -> tuple[Tensor, ...]:
         """The columns of the first map `[hidden, width]` of each source."""
-        return self.linears[0].weight.split(self.widths, dim=1)  # type: ignore[operator, return-value]
+        return self.linears[0].weight.split(self.widths, dim=1)  # type: ignore[operator]
 
     @property
     def bias(self) -> Tensor:

@@ -71,9 +71,8 @@ class Update(nn.Module):
             how = self.aggregation[source.movement(self.domain)]
             rows = state.get(source.of).reduce(self.domain, how, source.place)
             return self.domain, rows
-        if isinstance(source, Measure) and source.place in ("first", "second"):
-            if source.domain == "edge":
-                return "ray", measure_rays(source, state.x, state.topology)
+        if isinstance(source, Measure) and source.domain == "edge" and source.place:
+            return "ray", measure_rays(source, state.x, state.topology)
         return source.domain, state.get(source).rows
 
     def _nodes(self, terms: dict, place: str, topology: Topology) -> Tensor:
@@ -127,7 +126,7 @@ class Update(nn.Module):
                 rows = rows + _linear(value.rows_of(chunk), weight)
             return phi.finish(rows.expand(m, d, d - 1, -1))
 
-        like = phi.bias.new_empty(0, phi.linears[-1].in_features if phi.last else len(phi.bias))
+        like = phi.bias.new_empty(0, phi.last.in_features if phi.last else len(phi.bias))
         return AngleField(topology, compute, like, phi.last, keep, state.chunk)
 
 

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 
 from symgnn.topology.checks import check_edges, check_positions
+from symgnn.topology.rays import all_pairs, buckets, sorted_rays
 
 
 class Chunk(NamedTuple):
@@ -66,7 +65,8 @@ class Topology:
             and (not pairs or known.has_pairs)
         ):
             return known
-        pos, edge_index = getattr(data, "pos", None), getattr(data, "edge_index", None)
+        pos: Any = getattr(data, "pos", None)
+        edge_index: Any = getattr(data, "edge_index", None)
         check_positions(pos)
         batch = getattr(data, "batch", None)
         graphs = data.num_graphs if batch is not None and hasattr(data, "ptr") else None
@@ -108,9 +108,9 @@ class Topology:
         if angles:
             if ray_index is None:
                 ray_index = sorted_rays(edge_index, num_nodes)
-            topology = dataclasses.replace(topology, **_buckets(edge_index, ray_index, num_nodes))
+            topology = dataclasses.replace(topology, **buckets(edge_index, ray_index, num_nodes))
         if pairs:
-            topology = dataclasses.replace(topology, **_all_pairs(edge_index, batch, num_graphs))
+            topology = dataclasses.replace(topology, **all_pairs(edge_index, batch, num_graphs))
         return topology
 
     @property
@@ -211,125 +211,3 @@ class Topology:
 
 
 torch.export.register_dataclass(Topology, serialized_type_name="symgnn.Topology")
-
-
-def sorted_rays(edge_index: Tensor, num_nodes: int) -> Tensor:
-    """All rays `[2, R]` as (vertex, neighbour), each once, sorted; self-loops are no rays."""
-    source, target = edge_index[:, edge_index[0] != edge_index[1]]
-    key = torch.cat([target * num_nodes + source, source * num_nodes + target]).unique()
-    return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
-
-
-def _buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
-    vertex, neighbour = rays
-    degree = torch.bincount(vertex, minlength=num_nodes)
-    ray_degree = degree[vertex]
-    order = torch.argsort(ray_degree, stable=True)
-    first = int((ray_degree < 2).sum())
-    order = order[first:]
-    count = order.numel()
-
-    vertices, neighbours, start = [], [], 0
-    sizes = torch.bincount(degree)
-    for d in sizes.nonzero().flatten().tolist():
-        if d < 2:
-            continue
-        m = int(sizes[d])
-        part = order[start : start + m * d].view(m, d)
-        vertices.append(vertex[part[:, 0]])
-        neighbours.append(neighbour[part])
-        start += m * d
-
-    # where each sorted ray went; the rays of vertices with one neighbour went nowhere
-    place = vertex.new_full((vertex.numel() + 1,), count)
-    place[order] = torch.arange(count, device=order.device)
-    key = vertex * num_nodes + neighbour
-
-    def ray_of(at: Tensor, to: Tensor) -> Tensor:
-        found = torch.searchsorted(key, at * num_nodes + to)
-        return place[torch.where(at == to, vertex.numel(), found)]
-
-    source, target = edge_index
-    target_ray, source_ray = ray_of(target, source), ray_of(source, target)
-    ray_edge, weight = _edges_of_rays(source_ray, target_ray, count)
-    return {
-        "vertices": vertices,
-        "neighbours": neighbours,
-        "ray_edge": ray_edge,
-        "ray_edge_weight": weight,
-        "target_ray": target_ray,
-        "source_ray": source_ray,
-    }
-
-
-def _edges_of_rays(out: Tensor, into: Tensor, count: int) -> tuple[Tensor, Tensor | None]:
-    """For each ray (i, j) the edges i -> j, or, where there are none, the edges j -> i."""
-    outgoing = torch.bincount(out, minlength=count + 1)
-    ray = torch.cat([out, torch.where(outgoing[into] > 0, count, into)])
-    edge = torch.arange(out.numel(), device=out.device).repeat(2)
-    ray, order = ray.sort(stable=True)
-    edge = edge[order][ray < count]
-    ray = ray[ray < count]
-    parallel = torch.bincount(ray, minlength=count)
-    width = int(parallel.max()) if count else 1
-    if width <= 1:
-        return edge.view(count, 1), None
-    column = torch.arange(ray.numel(), device=ray.device) - (parallel.cumsum(0) - parallel)[ray]
-    ray_edge = edge.new_zeros(count, width)
-    weight = torch.zeros(count, width, device=out.device, dtype=torch.float64)
-    ray_edge[ray, column] = edge
-    weight[ray, column] = 1 / parallel[ray].double()
-    return ray_edge, weight
-
-
-def _all_pairs(edge_index: Tensor, batch: Tensor, num_graphs: int) -> dict[str, Tensor]:
-    order = torch.argsort(batch, stable=True)
-    size = torch.bincount(batch, minlength=num_graphs)
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(order.numel(), device=order.device)
-    within = rank - (size.cumsum(0) - size)[batch]  # the number of a node in its graph
-    others = size[batch] - 1
-    start = torch.empty_like(rank)  # the first pair that ends at a node
-    start[order] = others[order].cumsum(0) - others[order]
-
-    target = torch.repeat_interleave(order, others[order])
-    k = torch.arange(target.numel(), device=batch.device) - start[target]
-    k = k + (k >= within[target])  # leave out the node itself
-    source = order[rank[target] - within[target] + k]
-
-    j, i = edge_index
-    pair = start[i] + within[j] - (within[j] > within[i]).long()
-    return {
-        "pair_index": torch.stack([source, target]),
-        "edge_pair": torch.where(i == j, target.numel(), pair),
-    }
-
-
-@functional_transform("symgnn_topology")
-class AddTopology(BaseTransform):
-    """A PyG transform that does the expensive part of the topology once per graph.
-
-    It sorts each node's neighbours into `data.ray_index [2, R]`, a plain tensor that PyG's
-    `DataLoader` batches like `edge_index`, in its worker processes; `Topology.of(batch)`, which
-    the models call, starts from it. Apply it after the edges are final. On a `Batch`, or with
-    `attach=True`, the finished `Topology` is attached as `data.topology` too, as
-    `torch.compile(fullgraph=True)` and full-batch training want it.
-    """
-
-    def __init__(self, attach: bool = False, pairs: bool = False) -> None:
-        self.attach = attach
-        self.pairs = pairs
-
-    def forward(self, data: Data) -> Data:
-        """Check the graph and add its sorted rays."""
-        check_positions(getattr(data, "pos", None))
-        check_edges(
-            getattr(data, "edge_index", None), data.pos.shape[0], getattr(data, "batch", None)
-        )
-        data.ray_index = sorted_rays(data.edge_index, data.pos.shape[0])
-        if self.attach or hasattr(data, "ptr"):
-            data.topology = Topology.of(data, pairs=self.pairs)
-        return data
-
-    def __repr__(self) -> str:
-        return "AddTopology()"

@@ -1,0 +1,102 @@
+"""How a topology is computed from `edge_index`: sorting and searching, no loop over nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def sorted_rays(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """All rays `[2, R]` as (vertex, neighbour), each once, sorted; self-loops are no rays."""
+    source, target = edge_index[:, edge_index[0] != edge_index[1]]
+    key = torch.cat([target * num_nodes + source, source * num_nodes + target]).unique()
+    return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
+
+
+def buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
+    """The rays of vertices of equal degree as grids `[m, d]`, and how they join to the edges."""
+    vertex, neighbour = rays
+    degree = torch.bincount(vertex, minlength=num_nodes)
+    ray_degree = degree[vertex]
+    order = torch.argsort(ray_degree, stable=True)
+    first = int((ray_degree < 2).sum())
+    order = order[first:]
+    count = order.numel()
+
+    vertices, neighbours, start = [], [], 0
+    sizes = torch.bincount(degree)
+    for d in sizes.nonzero().flatten().tolist():
+        if d < 2:
+            continue
+        m = int(sizes[d])
+        part = order[start : start + m * d].view(m, d)
+        vertices.append(vertex[part[:, 0]])
+        neighbours.append(neighbour[part])
+        start += m * d
+
+    # where each sorted ray went; the rays of vertices with one neighbour went nowhere
+    place = vertex.new_full((vertex.numel() + 1,), count)
+    place[order] = torch.arange(count, device=order.device)
+    key = vertex * num_nodes + neighbour
+
+    def ray_of(at: Tensor, to: Tensor) -> Tensor:
+        found = torch.searchsorted(key, at * num_nodes + to)
+        return place[torch.where(at == to, vertex.numel(), found)]
+
+    source, target = edge_index
+    target_ray, source_ray = ray_of(target, source), ray_of(source, target)
+    ray_edge, weight = _edges_of_rays(source_ray, target_ray, count)
+    return {
+        "vertices": vertices,
+        "neighbours": neighbours,
+        "ray_edge": ray_edge,
+        "ray_edge_weight": weight,
+        "target_ray": target_ray,
+        "source_ray": source_ray,
+    }
+
+
+def _edges_of_rays(out: Tensor, into: Tensor, count: int) -> tuple[Tensor, Tensor | None]:
+    """For each ray (i, j) the edges i -> j, or, where there are none, the edges j -> i."""
+    outgoing = torch.bincount(out, minlength=count + 1)
+    ray = torch.cat([out, torch.where(outgoing[into] > 0, count, into)])
+    edge = torch.arange(out.numel(), device=out.device).repeat(2)
+    ray, order = ray.sort(stable=True)
+    edge = edge[order][ray < count]
+    ray = ray[ray < count]
+    parallel = torch.bincount(ray, minlength=count)
+    width = int(parallel.max()) if count else 1
+    if width <= 1:
+        return edge.view(count, 1), None
+    column = torch.arange(ray.numel(), device=ray.device) - (parallel.cumsum(0) - parallel)[ray]
+    ray_edge = edge.new_zeros(count, width)
+    weight = torch.zeros(count, width, device=out.device, dtype=torch.float64)
+    ray_edge[ray, column] = edge
+    weight[ray, column] = 1 / parallel[ray].double()
+    return ray_edge, weight
+
+
+def all_pairs(edge_index: Tensor, batch: Tensor, num_graphs: int) -> dict[str, Any]:
+    """All ordered pairs of different nodes of each graph, by target, and the pair of each edge."""
+    order = torch.argsort(batch, stable=True)
+    size = torch.bincount(batch, minlength=num_graphs)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(order.numel(), device=order.device)
+    within = rank - (size.cumsum(0) - size)[batch]  # the number of a node in its graph
+    others = size[batch] - 1
+    start = torch.empty_like(rank)  # the first pair that ends at a node
+    start[order] = others[order].cumsum(0) - others[order]
+
+    target = torch.repeat_interleave(order, others[order])
+    k = torch.arange(target.numel(), device=batch.device) - start[target]
+    k = k + (k >= within[target])  # leave out the node itself
+    source = order[rank[target] - within[target] + k]
+
+    j, i = edge_index
+    pair = start[i] + within[j] - (within[j] > within[i]).long()
+    return {
+        "pair_index": torch.stack([source, target]),
+        "edge_pair": torch.where(i == j, target.numel(), pair),
+    }
