@@ -16,6 +16,7 @@ from symgnn.nn.architectures import (
 )
 from symgnn.nn.block import Block
 from symgnn.nn.build import COORDINATE_MAPS, build
+from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
 from symgnn.nn.model import Model
 from symgnn.nn.sources import Measure, Source, reduce
@@ -35,12 +36,19 @@ __all__ = [
     "EGCN",
     "GN",
     "SDGN",
+    "AGNConv",
     "Block",
+    "CGNConv",
+    "CombinedConv",
+    "Conv",
     "CoordinateMap",
+    "DGNConv",
+    "GNConv",
     "Measure",
     "Model",
     "NeighbourSum",
     "Rigid",
+    "SDGNConv",
     "Scale",
     "Shift",
     "Source",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 
@@ -118,3 +118,22 @@ class Block(nn.Module):
         for source in self.sources:
             kept &= source.keeps or EVERYTHING
         return kept & self.map.keeps if self.map is not None else kept
+
+
+def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symmetry:
+    """What blocks in a row are invariant to, from what they read; with `coordinates`, what those
+    that come out are equivariant to as well.
+    """
+    kept = EVERYTHING
+    for block in blocks:
+        kept &= block.symmetry
+    if "v" in blocks[0].reads:
+        for source in spec.inputs:
+            kept &= source.keeps or EVERYTHING
+    if spec.scaling is not None:
+        kept |= Symmetry(["dilation"])
+    # a common motion of all nodes goes unnoticed only by what does not see the origin
+    if coordinates or "translation" not in kept:
+        for block in blocks:
+            kept &= block.map.commutes if block.map is not None else EVERYTHING
+    return kept

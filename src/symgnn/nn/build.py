@@ -76,7 +76,7 @@ def build(
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
         chunk: How many angles may be in memory at once; None for all.
     """
-    spec = _named("architecture", architecture, ARCHITECTURES)
+    spec = spec_of(architecture)
     if scaling is not None:
         if spec.scaling is None:
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
@@ -95,7 +95,7 @@ def build(
         _count("chunk", chunk, 1)
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout: is {dropout}; give a rate from 0 to below 1")
-    maps = [_map(coordinate_map) for _ in range(layers)]
+    maps = [coordinate_map_of(coordinate_map) for _ in range(layers)]
     if task == "coordinates" and maps[0] is None:
         raise ValueError(
             "coordinate_map: is 'identity', so coordinates would come out as they went in; "
@@ -107,7 +107,7 @@ def build(
         embedding=hidden,
         layers=layers,
         width=Width(_count("mlp_hidden", mlp_hidden or 2 * hidden, 1), mlp_layers, dropout),
-        aggregation=_aggregation(aggregation),
+        aggregation=aggregations(aggregation),
         coordinate_maps=maps,
         task=task,
         outputs=outputs,
@@ -116,14 +116,25 @@ def build(
     )
 
 
-def _map(coordinate_map: str | CoordinateMap) -> CoordinateMap | None:
+def spec_of(architecture: str | Spec) -> Spec:
+    """A specification by its name, or the one given."""
+    return (
+        architecture
+        if isinstance(architecture, Spec)
+        else _named("architecture", architecture, ARCHITECTURES)
+    )
+
+
+def coordinate_map_of(coordinate_map: str | CoordinateMap) -> CoordinateMap | None:
+    """A new map by its name, or a copy of the one given; None for the identity."""
     if isinstance(coordinate_map, CoordinateMap):
         return copy.deepcopy(coordinate_map)
     make = _named("coordinate_map", coordinate_map, COORDINATE_MAPS)
     return make() if make else None
 
 
-def _aggregation(aggregation: str | Mapping[str, str]) -> dict[str, str]:
+def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
+    """The aggregation of every movement."""
     chosen = dict.fromkeys(MOVEMENTS, "mean")
     if isinstance(aggregation, str):
         aggregation = dict.fromkeys(MOVEMENTS, aggregation)
@@ -136,8 +147,6 @@ def _aggregation(aggregation: str | Mapping[str, str]) -> dict[str, str]:
 
 def _named(field: str, name: Any, table: Mapping[str, Any]) -> Any:
     """The entry of a table, or an error that names the nearest right one."""
-    if isinstance(name, Spec):
-        return name
     if isinstance(name, str) and name.lower() in table:
         return table[name.lower()]
     near = difflib.get_close_matches(str(name).lower(), table, 1, 0.5)

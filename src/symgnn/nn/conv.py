@@ -1,0 +1,161 @@
+"""Single blocks with the calling style of PyG's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from symgnn.geometry.symmetry import Symmetry
+from symgnn.nn.architectures import AGN, CGN, COMBINED, DGN, GN, SDGN
+from symgnn.nn.block import Block, symmetry_of
+from symgnn.nn.build import aggregations, coordinate_map_of, spec_of
+from symgnn.nn.coordinate_maps import CoordinateMap
+from symgnn.nn.inputs import check_features, first_width, start
+from symgnn.nn.spec import Spec
+from symgnn.nn.update import Width
+from symgnn.topology import Topology
+from symgnn.topology.checks import check_positions
+
+
+class Conv(nn.Module):
+    """One block as a layer: `conv(x, pos, edge_index, edge_attr=None, batch=None)`.
+
+    Gives the new node features `[N, out_channels]`, and with a coordinate map other than the
+    identity the pair of them and the new coordinates `[N, n]`.
+
+    Args:
+        architecture: A name or a specification, as for :func:`symgnn.nn.build`.
+        in_channels: Width of `x`; 0 where there is none (then every node starts with 1).
+        out_channels: Width of the node features that come out.
+        edge_dim: Width of `edge_attr`; None where there is none.
+        hidden: Width of the MLPs and of the block's edge and angle embeddings.
+        mlp_layers: How many hidden layers each MLP has.
+        dropout: Rate of the dropout after each hidden layer.
+        aggregation: As for :func:`symgnn.nn.build`.
+        coordinate_map: As for :func:`symgnn.nn.build`.
+        dimension: The number of coordinates, where it is needed (GN).
+        chunk: How many angles may be in memory at once; None for all.
+    """
+
+    def __init__(
+        self,
+        architecture: str | Spec,
+        in_channels: int,
+        out_channels: int,
+        *,
+        edge_dim: int | None = None,
+        hidden: int = 64,
+        mlp_layers: int = 1,
+        dropout: float = 0.0,
+        aggregation: str | Mapping[str, str] = "mean",
+        coordinate_map: str | CoordinateMap = "identity",
+        dimension: int | None = None,
+        chunk: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec_of(architecture)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.features = {"v": in_channels, "e": edge_dim or 0}
+        self.chunk = chunk
+        psi = coordinate_map_of(coordinate_map)
+        sizes = {"a": 0, "u": 0, **self.features}
+        self.block = Block(
+            self.spec,
+            {**sizes, "v": first_width(self.spec, sizes, dimension)},
+            {"v": out_channels, "e": hidden, "a": hidden, "u": hidden},
+            Width(hidden, mlp_layers, dropout),
+            aggregations(aggregation),
+            psi,
+            frozenset("v" if psi is None else "vx"),
+            dimension,
+        )
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """What the node features are invariant to, and the coordinates equivariant."""
+        return symmetry_of(self.spec, [self.block], self.block.map is not None)
+
+    def forward(
+        self,
+        x: Tensor | None,
+        pos: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        topology: Topology | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Apply the block; give `topology` where several layers or steps share it."""
+        if topology is None:
+            check_positions(pos)
+            topology = Topology.build(
+                edge_index,
+                len(pos),
+                batch,
+                angles=self.block.needs_angles,
+                pairs=self.block.map is not None and self.block.map.all_pairs,
+            )
+        check_features(topology, self.features, x, edge_attr)
+        state, scale = start(self.spec, pos, topology, x, edge_attr, chunk=self.chunk)
+        state = self.block(state)
+        assert state.v is not None
+        if self.block.map is None:
+            return state.v.rows
+        return state.v.rows, (state.x if scale is None else state.x / scale).to(pos.dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        self.block.reset_parameters()
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}), "
+            f"invariant to {self.symmetry}"
+        )
+
+
+class _Named(Conv):
+    """A :class:`Conv` whose architecture is that of its name."""
+
+    of: ClassVar[Spec]
+
+    def __init__(self, in_channels: int, out_channels: int, **options: object) -> None:
+        super().__init__(self.of, in_channels, out_channels, **options)  # type: ignore[arg-type]
+
+
+class GNConv(_Named):
+    """The standard graph network block; it reads coordinates and needs `dimension=n`."""
+
+    of = GN
+
+
+class DGNConv(_Named):
+    """The distance preserving block."""
+
+    of = DGN
+
+
+class SDGNConv(_Named):
+    """The distance preserving block on coordinates scaled by the longest edge."""
+
+    of = SDGN
+
+
+class AGNConv(_Named):
+    """The angle preserving block."""
+
+    of = AGN
+
+
+class CombinedConv(_Named):
+    """The block that reads distances and angles."""
+
+    of = COMBINED
+
+
+class CGNConv(_Named):
+    """The conformal block."""
+
+    of = CGN

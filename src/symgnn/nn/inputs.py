@@ -1,0 +1,129 @@
+"""The first state: what the graph brings, checked against what the model was built for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from symgnn.geometry.measures import at_least_float32, length
+from symgnn.nn.fields import AngleField, Field, accumulate, lift
+from symgnn.nn.sources import Measure
+from symgnn.nn.spec import Spec, width_of
+from symgnn.nn.state import State
+from symgnn.topology import Chunk, Topology
+from symgnn.topology.checks import check_shape
+
+
+def start(
+    spec: Spec,
+    pos: Tensor,
+    topology: Topology,
+    x: Tensor | None = None,
+    edge_attr: Tensor | None = None,
+    angle_attr: Tensor | None = None,
+    u: Tensor | None = None,
+    chunk: int | None = None,
+) -> tuple[State, Tensor | None]:
+    """The state of the input, and by what its coordinates were scaled `[N, 1]`, if they were."""
+    if pos.shape[0] != topology.num_nodes:
+        raise ValueError(
+            f"pos: has {pos.shape[0]} rows, but the topology has {topology.num_nodes} nodes; "
+            "make it anew with Topology.of(data)"
+        )
+    coordinates, scale = scaled(at_least_float32(pos), topology, spec.scaling)
+    state = State(topology, coordinates, chunk=chunk)
+    if edge_attr is not None:
+        state.e = Field(topology, "edge", edge_attr)
+    if angle_attr is not None:
+        state.a = _given_angles(topology, angle_attr, chunk)
+    if u is not None:
+        state.u = Field(topology, "graph", u)
+    state.v = _first_nodes(spec, state, x)
+    return state, scale
+
+
+def scaled(x: Tensor, topology: Topology, scaling: float | None) -> tuple[Tensor, Tensor | None]:
+    """Coordinates times `scaling / (longest edge)` of their graph; as they are without edges."""
+    if scaling is None:
+        return x, None
+    source, target = topology.edge_index
+    edges = length(lift(x, source) - lift(x, target)).unsqueeze(-1)
+    nodes = accumulate(edges, target, topology.num_nodes, "max")
+    longest = accumulate(nodes, topology.batch, topology.num_graphs, "max")
+    positive = longest > 0
+    factor = torch.where(positive, scaling / torch.where(positive, longest, 1.0), 1.0)
+    factor = lift(factor, topology.batch)
+    return x * factor, factor
+
+
+def first_width(spec: Spec, sizes: Mapping[str, int], dimension: int | None) -> int:
+    """How many numbers the nodes start with."""
+    return sum(width_of(source, dict(sizes), dimension) for source in spec.inputs) or 1
+
+
+def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
+    """What the nodes start with: their inputs, or the constant 1 if they have none."""
+    rows = []
+    for source in spec.inputs:
+        if isinstance(source, Measure):
+            rows.append(state.get(source).rows)
+        elif x is not None:
+            rows.append(x)
+    rows = rows or [state.x.new_ones(state.topology.num_nodes, 1)]
+    dtype = x.dtype if x is not None else rows[0].dtype
+    return Field(state.topology, "node", torch.cat([r.to(dtype) for r in rows], -1))
+
+
+def _given_angles(topology: Topology, angle_attr: Tensor, chunk: int | None) -> AngleField:
+    """Angle features `[A, w]`, in the order of `topology.angle_index`."""
+
+    def angles(part: Chunk) -> int:
+        m, d = part.neighbours.shape
+        return m * d * (d - 1)
+
+    first, start = {}, 0
+    for part in topology.chunks(chunk):
+        first[part.number] = start
+        start += angles(part)
+
+    def compute(part: Chunk) -> Tensor:
+        m, d = part.neighbours.shape
+        begin = first[part.number]
+        return angle_attr[begin : begin + angles(part)].view(m, d, d - 1, -1)
+
+    return AngleField(topology, compute, angle_attr.new_empty(0, angle_attr.shape[1]), chunk=chunk)
+
+
+def check_features(
+    topology: Topology,
+    features: Mapping[str, int],
+    x: Tensor | None,
+    edge_attr: Tensor | None,
+    angle_attr: Tensor | None = None,
+    u: Tensor | None = None,
+) -> None:
+    """Every value that is given is read, and every one that is read is given, in its shape."""
+    _check("x", x, "node_features", features.get("v", 0), topology.num_nodes)
+    _check("edge_attr", edge_attr, "edge_features", features.get("e", 0), topology.num_edges)
+    _check("angle_attr", angle_attr, "angle_features", features.get("a", 0), topology.num_angles)
+    _check("u", u, "graph_features", features.get("u", 0), topology.num_graphs)
+
+
+def _check(name: str, value: Tensor | None, option: str, width: int, rows: int) -> None:
+    if value is None:
+        if width:
+            raise ValueError(f"{name}: is missing, but the model was built with {option}={width}")
+        return
+    check_shape(name, value, f"[{rows}, {width or 'F'}]")
+    if not width:
+        raise ValueError(
+            f"{name}: has {value.shape[1]} features that the model would not read; build it with "
+            f"{option}={value.shape[1]}, or set {name} to None"
+        )
+    if value.shape[0] != rows or value.shape[1] != width:
+        raise ValueError(
+            f"{name}: has shape {list(value.shape)}; the graph and {option}={width} ask for "
+            f"[{rows}, {width}]"
+        )
