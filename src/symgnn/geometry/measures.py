@@ -107,17 +107,21 @@ def kappa_of_inverted(first: Tensor, second: Tensor) -> Tensor:
 
 
 def ray_pairs(rays: Tensor) -> tuple[Tensor, Tensor]:
-    """All ordered pairs of different rays at each vertex, as views of `rays [m, d, h]`.
+    """All ordered pairs of different rays at each vertex, from `rays [m, d, h]`.
 
     Gives the first rays `[m, d, 1, h]` and the second rays `[m, d, d - 1, h]`: entry (j, s) is
-    the ray `(j + 1 + s) mod d`. With the rays written twice in a row that is a window that slides
-    by one, so no pair is gathered, and the diagonal is never there.
+    the ray `(j + 1 + s) mod d`, so the diagonal is never there.
     """
     return rays.unsqueeze(2), second_rays(rays)
 
 
 def second_rays(rays: Tensor) -> Tensor:
     """The second of :func:`ray_pairs`, `[m, d, h] -> [m, d, d - 1, h]`."""
-    degree = rays.shape[1]
-    doubled = torch.cat([rays[:, 1:], rays[:, : degree - 1]], 1)
-    return doubled.unfold(1, degree - 1, 1).movedim(-1, 2)
+    m, d, h = rays.shape
+    return rays.index_select(1, second_of(d, rays.device).flatten()).view(m, d, d - 1, h)
+
+
+def second_of(d: int, device: torch.device) -> Tensor:
+    """The number of the second ray of each pair `[d, d - 1]`."""
+    ray = torch.arange(d, device=device)
+    return (ray[:, None] + 1 + ray[None, :-1]) % d

@@ -29,6 +29,13 @@ def lift(rows: Tensor, index: Tensor) -> Tensor:
     return rows.index_select(0, index)
 
 
+def linear(rows: Tensor, weight: Tensor) -> Tensor:
+    """A linear map; of a single number as a product, which autocast leaves in full precision."""
+    if rows.dtype != weight.dtype and not torch.is_autocast_enabled(rows.device.type):
+        rows = rows.to(weight.dtype)
+    return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
+
+
 def accumulate(rows: Tensor, index: Tensor, size: int, op: str) -> Tensor:
     """The sum or maximum of the rows of equal index, `[R, h] -> [size, h]`."""
     rows = at_least_float32(rows)
@@ -90,7 +97,7 @@ class Field:
         if not self._defers:
             return total
         assert self.last is not None
-        return F.linear(total, self.last.weight) + count * self.last.bias
+        return linear(total, self.last.weight) + count.to(self.last.bias.dtype) * self.last.bias
 
     @property
     def _defers(self) -> bool:

@@ -62,8 +62,17 @@ class Phi(nn.Module):
 
 
 class _Linear(nn.Linear):
+    """A linear map that may have no inputs: an update with nothing to read is its bias."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(max(inputs, 1), outputs)
+        if not inputs:
+            self.in_features = 0
+            del self.weight
+            self.register_buffer("weight", self.bias.new_empty(outputs, 0), persistent=False)
+
     def reset_parameters(self) -> None:
-        # an update may have nothing to read (no values yet): then it is its bias
+        """Draw the weights anew."""
         if self.in_features:
             super().reset_parameters()
         else:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import second_rays
-from symgnn.nn.fields import AngleField, Field, edges_to_rays, lift, measure_rays
+from symgnn.nn.fields import AngleField, Field, edges_to_rays, lift, linear, measure_rays
 from symgnn.nn.phi import Phi
 from symgnn.nn.sources import Measure, Reduction, Source
 from symgnn.nn.spec import width_of
@@ -62,7 +60,7 @@ class Update(nn.Module):
                 on_angles.append((state.get(source), weight))
                 continue
             home, rows = self._read(source, state)
-            _add(terms, (home, source.place), _linear(rows, weight))
+            _add(terms, (home, source.place), linear(rows, weight))
         return getattr(self, f"_{self.domain}")(state, terms, on_angles, keep)
 
     def _read(self, source: Source, state: State) -> tuple[str, Tensor]:
@@ -123,21 +121,11 @@ class Update(nn.Module):
                 rows = rows + second_rays(second[chunk.start : chunk.stop].view(m, d, -1))
             for value, weight in on_angles:
                 assert isinstance(value, AngleField)
-                rows = rows + _linear(value.rows_of(chunk), weight)
+                rows = rows + linear(value.rows_of(chunk), weight)
             return phi.finish(rows.expand(m, d, d - 1, -1))
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else len(phi.bias))
         return AngleField(topology, compute, like, phi.last, keep, state.chunk)
-
-
-def _linear(rows: Tensor, weight: Tensor) -> Tensor:
-    """A linear map; of a single number as a product, which autocast leaves in full precision."""
-    rows = rows.to(weight.dtype) if rows.dtype != weight.dtype and not _autocast(rows) else rows
-    return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
-
-
-def _autocast(rows: Tensor) -> bool:
-    return torch.is_autocast_enabled(rows.device.type)
 
 
 def _add(terms: dict, key: tuple[str, str], term: Tensor) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn.geometry.measures import second_of
 from symgnn.topology.checks import check_edges, check_positions
 from symgnn.topology.rays import all_pairs, buckets, sorted_rays
 
@@ -173,8 +174,7 @@ class Topology:
         parts = [self.edge_index.new_empty(3, 0)]
         for vertices, neighbours in zip(self.vertices, self.neighbours, strict=True):
             m, d = neighbours.shape
-            ray = torch.arange(d, device=neighbours.device)
-            second = (ray[:, None] + 1 + ray[None, :-1]) % d
+            second = second_of(d, neighbours.device)
             j = neighbours[:, :, None].expand(m, d, d - 1)
             i = vertices[:, None, None].expand(m, d, d - 1)
             parts.append(torch.stack([j, i, neighbours[:, second]]).reshape(3, -1))
