@@ -48,6 +48,7 @@ def build(
     dropout: float = 0.0,
     aggregation: str | Mapping[str, str] = "mean",
     coordinate_map: str | CoordinateMap = "identity",
+    graph_state: bool = True,
     scaling: float | None = None,
     chunk: int | None = None,
 ) -> Model:
@@ -73,6 +74,8 @@ def build(
         coordinate_map: "identity", "scale", "shift", "rigid" (each also with coefficients of u:
             "scale-u", ...), "neighbour-sum", "egcn" (over all pairs), "egcn-neighbours", or a
             :class:`CoordinateMap`, of which each layer gets a copy.
+        graph_state: Whether the graph has an embedding u of its own that each layer updates; with
+            False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
         chunk: How many angles may be in memory at once; None for all.
     """
@@ -81,6 +84,8 @@ def build(
         if spec.scaling is None:
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
         spec = spec.but(scaling=_positive("scaling", scaling))
+    if not graph_state:
+        spec = spec.but(graph=())
     _named("task", task, TASKS)
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     names = ("node_features", "edge_features", "angle_features", "graph_features")

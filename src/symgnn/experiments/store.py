@@ -1,0 +1,56 @@
+"""Results on disk: written whole or not at all, and found again by a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import symgnn
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a file that is there completely or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(json.dumps(value, indent=1, allow_nan=False))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """The content of a file; None where it is not there or damaged."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def environment() -> dict[str, str]:
+    """What a result depends on besides its settings."""
+    packages = ("torch", "torch_geometric", "numpy", "scipy")
+    versions = {name: metadata.version(name) for name in packages}
+    return {
+        "symgnn": symgnn.__version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        **versions,
+        "platform": f"{sys.platform}, {platform.machine()}",
+    }
+
+
+def _commit() -> str:
+    """The commit of the source that runs, where it is a checkout."""
+    here = Path(symgnn.__file__).parent
+    command = ["git", "-C", str(here), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

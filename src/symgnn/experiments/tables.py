@@ -1,0 +1,217 @@
+"""Runs a table row by row; each row is saved as it completes, and found again after a kill."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from symgnn.data import Polytopes
+from symgnn.experiments import paper, polytopes
+from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
+from symgnn.experiments.store import environment, read_json, write_json
+from symgnn.experiments.verdicts import verdict
+from symgnn.train import Seeds
+
+
+def find_table(name: str) -> Table:
+    """A table by its name."""
+    if name in TABLES:
+        return TABLES[name]
+    near = difflib.get_close_matches(name, TABLES, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"reproduce: {name!r}: {hint}choose from {', '.join(TABLES)}")
+
+
+def choose_rows(table: Table, chosen: Sequence[str] | None) -> list[Row]:
+    """The rows that have all words of one of the chosen, such as "agn sum"."""
+    if not chosen:
+        return list(table.rows)
+    rows: list[Row] = []
+    for words in chosen:
+        wanted = set(words.lower().split())
+        found = [row for row in table.rows if wanted <= set(str(row).lower().split())]
+        if not found:
+            known = "; ".join(str(row) for row in table.rows)
+            raise ValueError(f"--rows: no row of {table.name} is {words!r}; it has: {known}")
+        rows += found
+    return [row for row in table.rows if row in rows]
+
+
+def progress(console: Console) -> Progress:
+    """A bar with time left, which disappears when it is done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+def run_table(
+    table: Table,
+    directory: Path,
+    *,
+    seeds: int = 10,
+    epochs: int = 1000,
+    rows: Sequence[Row] | None = None,
+    node_features: bool = False,
+    copies: int = polytopes.COPIES,
+    console: Console | None = None,
+) -> dict[str, Any]:
+    """Train and test the rows of a table; give, and write, its results.json.
+
+    Rows that an earlier run with the same settings completed are taken from it.
+    """
+    console = console or Console()
+    rows = list(table.rows if rows is None else rows)
+    settings = {
+        "table": table.name,
+        "seeds": seeds,
+        "epochs": epochs,
+        "node_features": node_features,
+        "copies": copies,
+    }
+    done = []
+    tests: dict[str, Polytopes] = {}
+    with progress(console) as bar:
+        total = bar.add_task(table.name, total=len(rows) * epochs)
+        for number, row in enumerate(rows):
+            file = directory / "rows" / f"{str(row).replace(' ', '-')}.json"
+            saved = read_json(file)
+            if saved is None or saved.get("settings") != settings:
+                bar.update(total, description=f"{row} ({number + 1}/{len(rows)})")
+                if not tests:
+                    tests = _tests(table.dimension, copies, node_features)
+                advance = lambda *_: bar.advance(total)  # noqa: E731
+                result = run_row(table, row, tests, seeds, epochs, node_features, advance)
+                saved = {"settings": settings, **result}
+                write_json(file, saved)
+            bar.update(total, completed=(number + 1) * epochs)
+            done.append({key: value for key, value in saved.items() if key != "settings"})
+    results = {
+        "name": table.name,
+        "title": table.title,
+        "dimension": table.dimension,
+        "classes": _tests(table.dimension, 1, False)["train"].names,
+        "columns": list(COLUMNS),
+        "rows": done,
+        "seeds": list(range(seeds)),
+        "epochs": epochs,
+        "node_features": node_features,
+        "seconds": sum(row["seconds"] for row in done),
+        "environment": environment(),
+    }
+    write_json(directory / "results.json", results)
+    return results
+
+
+def _tests(dimension: int, copies: int, node_features: bool) -> dict[str, Polytopes]:
+    """The training set and the test sets, in float64."""
+    return {
+        column: Polytopes(
+            dimension,
+            None if column == "train" else column,
+            copies,
+            seed=1000 + number,
+            node_features=node_features,
+            dtype=torch.float64,
+        )
+        for number, column in enumerate(COLUMNS)
+    }
+
+
+def run_row(
+    table: Table,
+    row: Row,
+    tests: dict[str, Polytopes],
+    seeds: int,
+    epochs: int,
+    node_features: bool,
+    on_epoch: Any,
+) -> dict[str, Any]:
+    """Train one network in all initialisations together, and test it."""
+    began = time.perf_counter()
+    train = Polytopes(table.dimension, node_features=node_features)
+    batch = Batch.from_data_list(list(train))
+    classes = len(train.names)
+    features = 2 if node_features else 0
+    models = Seeds(lambda: polytopes.network(row, table.dimension, classes, features), seeds)
+    losses = models.fit(batch, polytopes.loss, epochs=epochs, on_epoch=on_epoch)
+    matrices = {column: polytopes.confusion(models, tests[column]) for column in COLUMNS}
+    accuracy = {c: m.diagonal(dim1=1, dim2=2).mean(1).tolist() for c, m in matrices.items()}
+    network = models.model
+    assert isinstance(network, polytopes.Model)
+    return {
+        **row.key,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "symmetry": str(network.symmetry),
+        "seconds": time.perf_counter() - began,
+        "cells": _cells(table, row, network, accuracy, classes, node_features),
+        "confusion": {column: matrix.mean(0).tolist() for column, matrix in matrices.items()},
+        "curve": _curve(losses),
+    }
+
+
+def _cells(
+    table: Table,
+    row: Row,
+    network: polytopes.Model,
+    accuracy: dict[str, list[float]],
+    classes: int,
+    node_features: bool,
+) -> dict[str, Any]:
+    cells = {}
+    for column, values in accuracy.items():
+        # the paper's numbers are for graphs without node features
+        theirs = {"mean": None, "std": None}
+        if not node_features:
+            theirs = paper.cell(table.paper, row.block, row.aggregation, row.coordinate_map, column)
+        fixed: Any = None
+        if column == "train":
+            fixed = None if node_features else polytopes.known_train(row, table.dimension, classes)
+        elif polytopes.keeps(network.symmetry, column):
+            fixed = accuracy["train"]
+        numbers = torch.tensor(values, dtype=torch.float64)
+        cells[column] = {
+            "mean": float(numbers.mean()),
+            "std": float(numbers.std()) if len(values) > 1 else 0.0,
+            "paper_mean": theirs["mean"],
+            "paper_std": theirs["std"],
+            "verdict": verdict(
+                values, fixed=fixed, paper_mean=theirs["mean"], paper_std=theirs["std"]
+            ),
+            "values": values,
+        }
+    return cells
+
+
+def _curve(losses: Tensor, points: int = 200) -> dict[str, list[float]]:
+    """The losses at some epochs: mean and deviation over the seeds."""
+    if not len(losses):
+        return {"epoch": [], "loss_mean": [], "loss_std": []}
+    at = torch.linspace(0, len(losses) - 1, min(points, len(losses))).round().long()
+    spread = losses.std(1) if losses.shape[1] > 1 else torch.zeros(len(losses))
+    return {
+        "epoch": at.tolist(),
+        "loss_mean": losses.mean(1)[at].tolist(),
+        "loss_std": spread[at].tolist(),
+    }

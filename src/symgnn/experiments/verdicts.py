@@ -1,0 +1,27 @@
+"""Whether a cell is what theory fixes, or near what the paper reports."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+
+def verdict(
+    values: list[float],
+    *,
+    fixed: list[float] | Fraction | None,
+    paper_mean: float | None,
+    paper_std: float | None,
+) -> str:
+    """One of exact, violated, within, differs, new.
+
+    `fixed` is what theory says: one number for all seeds, or one for each. Where there is none,
+    the mean must be within max(0.15, 3 deviations) of the paper's.
+    """
+    if fixed is not None:
+        expected = [float(fixed)] * len(values) if isinstance(fixed, Fraction) else fixed
+        met = all(abs(a - b) < 1e-6 for a, b in zip(values, expected, strict=True))
+        return "exact" if met else "violated"
+    if paper_mean is None:
+        return "new"
+    mean = sum(values) / len(values)
+    return "within" if abs(mean - paper_mean) <= max(0.15, 3 * (paper_std or 0)) else "differs"

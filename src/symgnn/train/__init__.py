@@ -1,0 +1,5 @@
+"""Training."""
+
+from symgnn.train.seeds import Seeds
+
+__all__ = ["Seeds"]

@@ -1,0 +1,136 @@
+"""Several initialisations of one model, trained as one computation."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+#: Signature: (outputs, data=batch) -> the loss of one model, a scalar.
+Loss: TypeAlias = Callable[..., Tensor]
+
+
+class Seeds:
+    """A model in several initialisations, with a leading seed axis on everything it gives.
+
+    `make()` builds the model; seed s of any number of seeds is the model that `make` builds after
+    `torch.manual_seed(s)`, and trains as it would alone, to rounding. Together they cost far less
+    than one after the other: their small matrix products become a few larger ones.
+
+    >>> import symgnn, torch_geometric
+    >>> solids = torch_geometric.data.Batch.from_data_list(symgnn.data.polytopes(3))
+    >>> seeds = Seeds(lambda: symgnn.nn.build("dgn", outputs=5), seeds=10)
+    >>> seeds(solids).shape
+    torch.Size([10, 5, 5])
+    """
+
+    def __init__(self, make: Callable[[], nn.Module], seeds: int | Sequence[int] = 10) -> None:
+        self.seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        if not self.seeds:
+            raise ValueError(f"seeds: is {seeds!r}; give at least one")
+        models = []
+        with torch.random.fork_rng(devices=[]):
+            for seed in self.seeds:
+                torch.manual_seed(seed)
+                models.append(make())
+        self.model = models[0]
+        parameters, self.buffers = torch.func.stack_module_state(models)
+        self.parameters = {k: p.detach().requires_grad_() for k, p in parameters.items()}
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def _apply(self, function: Callable[[Tensor], Tensor], data: Data) -> Tensor:
+        """`function` of the outputs of each model, `[S, ...]`."""
+        given = _prepared(self.model, data)
+
+        def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
+            out = torch.func.functional_call(self.model, (parameters, buffers), (given,))
+            return function(out)
+
+        # each model draws its own dropout
+        return torch.vmap(one, randomness="different")(self.parameters, self.buffers)
+
+    def __call__(self, data: Data) -> Tensor:
+        """The outputs of all models, `[S, ...]`."""
+        return self._apply(lambda out: out, data)
+
+    @torch.no_grad()
+    def predict(self, data: Data) -> tuple[Tensor, Tensor]:
+        """The mean over the models, and their standard deviation as a measure of uncertainty."""
+        was = self.model.training
+        self.model.eval()
+        out = self(data)
+        self.model.train(was)
+        spread = out.std(0) if len(self) > 1 else torch.zeros_like(out[0])
+        return out.mean(0), spread
+
+    def fit(
+        self,
+        data: Data | Callable[[int], Iterable[Data]],
+        loss: Loss,
+        *,
+        epochs: int,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        on_epoch: Callable[[int, Tensor], Any] | None = None,
+    ) -> Tensor:
+        """Train all models with Adam; give the losses `[epochs, S]`.
+
+        `data` is one batch for every step, or a function from the epoch to its batches. Each
+        model sees the same batches. `on_epoch(epoch, losses)` is called after each epoch.
+        """
+        if isinstance(data, Data):
+            epochs_of: Iterable[Iterable[Data]]
+            epochs_of = itertools.repeat([_prepared(self.model, data)], epochs)
+        else:
+            epochs_of = map(data, range(epochs))
+        optimiser = torch.optim.Adam(
+            list(self.parameters.values()), learning_rate, weight_decay=weight_decay, fused=True
+        )
+        history = []
+        self.model.train()
+        for epoch, batches in enumerate(epochs_of):
+            total, steps = torch.zeros(len(self)), 0
+            for batch in batches:
+                optimiser.zero_grad()
+                losses = self._apply(partial(loss, data=batch), batch)
+                # each loss depends on its own model only, so the sum trains each alone
+                losses.sum().backward()
+                optimiser.step()
+                total, steps = total + losses.detach().cpu(), steps + 1
+            history.append(total / max(steps, 1))
+            if on_epoch is not None:
+                on_epoch(epoch, history[-1])
+        self.model.eval()
+        return torch.stack(history) if history else torch.empty(0, len(self))
+
+    def double(self) -> Seeds:
+        """A copy in float64, for evaluation."""
+        exact = copy.copy(self)
+        exact.parameters = {k: p.detach().double() for k, p in self.parameters.items()}
+        exact.buffers = {
+            k: b.double() if b.is_floating_point() else b for k, b in self.buffers.items()
+        }
+        return exact
+
+    def member(self, k: int) -> dict[str, Tensor]:
+        """The `state_dict` of the k-th model."""
+        state = {**self.parameters, **self.buffers}
+        return {name: value[k].detach().clone() for name, value in state.items()}
+
+
+def _prepared(model: nn.Module, data: Data) -> Data:
+    """The data with its topology, which cannot be made inside vmap."""
+    topology = getattr(model, "topology", None)
+    if topology is None or getattr(data, "topology", None) is not None:
+        return data
+    data = copy.copy(data)
+    data.topology = topology(data)
+    return data

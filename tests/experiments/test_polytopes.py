@@ -1,0 +1,174 @@
+"""The polytope experiments, small."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from symgnn.cli import main
+from symgnn.data import SETS, Polytopes
+from symgnn.experiments import TABLES, Row, run_table, tables
+from symgnn.experiments.paper import cell
+from symgnn.experiments.polytopes import keeps, known_train, network
+from symgnn.experiments.verdicts import verdict
+
+QUIET = Console(quiet=True)
+TABLE = TABLES["polytopes-3d"]
+
+
+def small(out: Path, *rows: Row, **options: object) -> dict:
+    settings = {"seeds": 2, "epochs": 3, "copies": 2, **options}
+    return run_table(TABLE, out, rows=rows or None, console=QUIET, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_row_of_the_paper_is_a_row_of_ours(name: str) -> None:
+    table = TABLES[name]
+    ours = {(row.block, row.aggregation, row.coordinate_map) for row in table.rows}
+    for row in tables.paper.tables()[table.paper]["rows"]:
+        key = (row["block"], row["aggregation"], row["coordinate_map"] or "identity")
+        assert key in ours
+        assert cell(table.paper, *key, "orthogonal")["mean"] is not None
+
+
+def test_sets_are_seeded_and_transform_as_named() -> None:
+    plain = Polytopes(3, dtype=torch.float64)
+    for name in SETS:
+        first, again, other = (
+            Polytopes(3, name, 3, seed=s, dtype=torch.float64) for s in (0, 0, 1)
+        )
+        assert torch.equal(first[0].pos, again[0].pos)
+        assert not torch.equal(first[0].pos, other[0].pos)
+        assert first.y.tolist() == [k for k in range(5) for _ in range(3)]
+    for name, same in (("orthogonal", True), ("orthogonal+dilation", False)):
+        moved = Polytopes(3, name, 1, dtype=torch.float64)
+        for a, b in zip(plain, moved, strict=True):
+            lengths = [torch.pdist(graph.pos) for graph in (a, b)]
+            assert torch.allclose(*lengths) is same
+            ratio = lengths[1] / lengths[0]
+            assert torch.allclose(ratio, ratio[0])
+
+
+def test_theory_of_the_training_accuracy() -> None:
+    assert known_train(Row("SDGN", "mean"), 3, 5) == Fraction(1, 5)
+    assert known_train(Row("SDGN", "mean", "neighbour-sum"), 3, 5) == Fraction(4, 5)
+    assert known_train(Row("SDGN", "mean", "neighbour-sum"), 4, 6) is None
+    assert known_train(Row("DGN", "mean"), 4, 6) == Fraction(5, 6)
+    assert known_train(Row("DGN", "sum"), 4, 6) is None
+
+
+def test_symmetry_says_which_columns_are_kept() -> None:
+    expected = {
+        "GN": set(),
+        "DGN": {"orthogonal"},
+        "SDGN": {"orthogonal", "orthogonal+dilation"},
+        "AGN": {"orthogonal", "orthogonal+dilation"},
+        "Combined": {"orthogonal"},
+        "CGN": {"orthogonal", "orthogonal+dilation", "special-conformal"},
+    }
+    for block, columns in expected.items():
+        symmetry = network(Row(block, "mean"), 3, 5).symmetry
+        assert {name for name in SETS if keeps(symmetry, name)} == columns, block
+
+
+def test_verdicts() -> None:
+    paper = {"paper_mean": 0.5, "paper_std": None}
+    assert verdict([0.64, 0.64], fixed=None, **paper) == "within"
+    assert verdict([0.66, 0.66], fixed=None, **paper) == "differs"
+    assert verdict([0.66], fixed=None, paper_mean=0.5, paper_std=0.1) == "within"
+    assert verdict([0.2, 0.2], fixed=Fraction(1, 5), **paper) == "exact"
+    assert verdict([0.2, 0.21], fixed=Fraction(1, 5), **paper) == "violated"
+    assert verdict([1.0, 0.8], fixed=[1.0, 0.8], **paper) == "exact"
+    assert verdict([1.0, 0.8], fixed=[1.0, 1.0], **paper) == "violated"
+    assert verdict([0.4], fixed=None, paper_mean=None, paper_std=None) == "new"
+
+
+def test_results_have_the_agreed_form(tmp_path: Path) -> None:
+    results = small(tmp_path, Row("DGN", "sum"), Row("SDGN", "mean"))
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    assert results["name"] == "polytopes-3d"
+    assert results["seeds"] == [0, 1]
+    assert results["epochs"] == 3
+    assert {"symgnn", "commit", "torch", "python"} <= set(results["environment"])
+    row = results["rows"][0]
+    assert (row["block"], row["aggregation"], row["coordinate_map"]) == ("DGN", "sum", "identity")
+    cell = row["cells"]["orthogonal"]
+    assert {"mean", "std", "paper_mean", "paper_std", "verdict"} <= set(cell)
+    assert cell["paper_mean"] == 1.0
+    for column in ("train", "orthogonal", "orthogonal+dilation"):
+        assert results["rows"][1]["cells"][column]["verdict"] == "exact"  # at chance, exactly
+        assert results["rows"][1]["cells"][column]["mean"] == pytest.approx(0.2)
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (Row("DGN", "sum"), Row("DGN", "mean"), Row("GN", "sum"))
+    right = small(tmp_path / "whole", *rows)
+    real, ran = tables.run_row, []
+
+    def dies_at_the_third(table, row, *rest):
+        ran.append(str(row))
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        return real(table, row, *rest)
+
+    monkeypatch.setattr(tables, "run_row", dies_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        small(tmp_path / "killed", *rows)
+    assert not (tmp_path / "killed" / "results.json").exists()
+    results = small(tmp_path / "killed", *rows)
+    assert ran == ["DGN sum identity", "DGN mean identity", "GN sum identity", "GN sum identity"]
+    for a, b in zip(results["rows"], right["rows"], strict=True):
+        assert a["cells"] == b["cells"]
+    # other settings, or a damaged file, are run anew
+    small(tmp_path / "killed", *rows, epochs=2)
+    assert len(ran) == 7
+    (tmp_path / "killed" / "rows" / "DGN-sum-identity.json").write_text("{")
+    small(tmp_path / "killed", *rows, epochs=2)
+    assert len(ran) == 8
+
+
+def test_node_features_break_the_symmetry_of_sdgn_mean() -> None:
+    """The paper's remark: with features that differ, SDGN with means tells all solids apart."""
+    from symgnn.experiments.tables import _tests, run_row
+
+    row = Row("SDGN", "mean")
+    tests = _tests(3, 1, True)
+    result = run_row(TABLE, row, tests, 1, 300, True, None)
+    assert result["cells"]["train"]["mean"] == 1
+    assert result["cells"]["train"]["paper_mean"] is None
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["reproduce", "polytopes-3d", "--seeds", "1", "--epochs", "2", "--rows", "dgn sum"]
+    assert main([*call, "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "report.html" in out.replace("\n", "")
+    assert (tmp_path / "polytopes-3d" / "report.html").exists()
+    assert (tmp_path / "polytopes-3d" / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["polytopes-3"], "did you mean 'polytopes-3d'"),
+        (["polytopes-3d", "--rows", "agm"], "no row of polytopes-3d is 'agm'"),
+        (["polytopes-3d", "--seeds", "0"], "--seeds: is 0"),
+        (["polytopes-3d", "--epochs", "-1"], "--epochs: is -1"),
+    ],
+)
+def test_wrong_calls(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in TABLES)
