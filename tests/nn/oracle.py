@@ -13,6 +13,7 @@ error, so an update that was left out by mistake cannot go unnoticed.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -49,6 +50,7 @@ class Graph:
 
     nodes: list[int]
     edges: list[Edge]
+    dimension: int
     x: dict[int, Tensor]  # coordinates
     v: Values = field(default_factory=Values)
     e: Values = field(default_factory=Values)
@@ -93,8 +95,8 @@ def graphs_of(data: Data, angle_index: Tensor | None = None) -> list[Graph]:
     graphs = []
     for g in range(count):
         nodes = [i for i, of in enumerate(batch) if of == g]
-        graph = Graph(nodes, [edge for edge in edges if batch[edge[1]] == g], {})
-        graph.x = {i: data.pos[i] for i in nodes}
+        mine = [edge for edge in edges if batch[edge[1]] == g]
+        graph = Graph(nodes, mine, data.pos.shape[1], {i: data.pos[i] for i in nodes})
         if data.x is not None:
             graph.v = Values({i: data.x[i] for i in nodes}, data.x.shape[1])
         if data.edge_attr is not None:
@@ -149,7 +151,10 @@ def separation(x_j: Tensor, x_i: Tensor, x_k: Tensor) -> Tensor | None:
 
 
 def rotation(turns: Tensor, n: int) -> Tensor:
-    """exp(S) as a power series; S has `turns` above the diagonal, row by row, negated below."""
+    """exp(S), S having `turns` above the diagonal, row by row, and negated below.
+
+    By the power series of exp(S / 2^k), squared k times: exact to rounding also for long turns.
+    """
     rows = [[torch.zeros((), dtype=turns.dtype) for _ in range(n)] for _ in range(n)]
     numbers = iter(turns)
     for r in range(n):
@@ -157,10 +162,13 @@ def rotation(turns: Tensor, n: int) -> Tensor:
             rows[r][c] = next(numbers)
             rows[c][r] = -rows[r][c]
     skew = torch.stack([torch.stack(row) for row in rows])
+    squarings = max(0, math.ceil(math.log2(1 + skew.abs().sum().item())))
     total = term = torch.eye(n, dtype=turns.dtype)
-    for power in range(1, 80):
-        term = term @ skew / power
+    for power in range(1, 25):
+        term = term @ skew / (power * 2**squarings)
         total = total + term
+    for _ in range(squarings):
+        total = total @ total
     return total
 
 
@@ -182,7 +190,7 @@ def rho(how: str, values: list[Tensor], width: int) -> Tensor:
 
 
 def swish(y: Tensor) -> Tensor:
-    return y / (1 + torch.exp(-y))
+    return y * torch.sigmoid(y)
 
 
 def mlp(phi: nn.Module, parts: Iterable[Tensor | None]) -> Tensor:
@@ -447,8 +455,7 @@ class Oracle:
         """All layers and the read-out."""
         gamma = self.gamma(graph)
         x = {i: gamma * graph.x[i] for i in graph.nodes}
-        n = len(x[graph.nodes[0]]) if graph.nodes else 0
-        s = State(graph, Values(x, n), graph.v, graph.e, graph.a, graph.u, self.how)
+        s = State(graph, Values(x, graph.dimension), graph.v, graph.e, graph.a, graph.u, self.how)
         s.v = self.first_nodes(s)
         self.start = self.spread(s.x, graph) if graph.nodes else None
         blocks = list(self.model.blocks)
@@ -456,7 +463,7 @@ class Oracle:
         for block in layers:
             s = self.layer(block, s)
         if self.task == "coordinates":
-            return Values({i: s.x[i] / gamma for i in graph.nodes}, n)
+            return Values({i: s.x[i] / gamma for i in graph.nodes}, graph.dimension)
         return self.readout(blocks[-1], s)
 
     def gamma(self, graph: Graph) -> Tensor | float:
@@ -479,7 +486,9 @@ class Oracle:
     def layer(self, block: nn.Module, s: State) -> State:
         """angle, edge, node, coordinates, graph; each reads what is current at its turn."""
         s = copy.copy(s)
-        known = {name for name in ("angle", "edge", "node", "graph") if getattr(self.block, name, 0)}
+        known = {
+            name for name in ("angle", "edge", "node", "graph") if getattr(self.block, name, 0)
+        }
         assert set(block.updates) <= known, f"{set(block.updates) - known} are not of this block"
         if getattr(self.block, "reads_kappa", False) and "angle" in block.updates:
             s.separate()

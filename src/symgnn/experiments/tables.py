@@ -1,41 +1,25 @@
-"""Runs a table row by row; each row is saved as it completes, and found again after a kill."""
+"""Runs a table of the paper, row by row."""
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from symgnn.data import Polytopes
 from symgnn.experiments import paper, polytopes
-from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
-from symgnn.experiments.store import environment, read_json, write_json
+from symgnn.experiments.polytopes import COLUMNS, Row, Table
+from symgnn.experiments.resume import run_parts
+from symgnn.experiments.store import environment, write_json
 from symgnn.experiments.verdicts import verdict
 from symgnn.train import Seeds
-
-
-def find_table(name: str) -> Table:
-    """A table by its name."""
-    if name in TABLES:
-        return TABLES[name]
-    near = difflib.get_close_matches(name, TABLES, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"reproduce: {name!r}: {hint}choose from {', '.join(TABLES)}")
 
 
 def choose_rows(table: Table, chosen: Sequence[str] | None) -> list[Row]:
@@ -51,19 +35,6 @@ def choose_rows(table: Table, chosen: Sequence[str] | None) -> list[Row]:
             raise ValueError(f"--rows: no row of {table.name} is {words!r}; it has: {known}")
         rows += found
     return [row for row in table.rows if row in rows]
-
-
-def progress(console: Console) -> Progress:
-    """A bar with time left, which disappears when it is done."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
 
 
 def run_table(
@@ -90,28 +61,16 @@ def run_table(
         "node_features": node_features,
         "copies": copies,
     }
-    done = []
-    tests: dict[str, Polytopes] = {}
-    with progress(console) as bar:
-        total = bar.add_task(table.name, total=len(rows) * epochs)
-        for number, row in enumerate(rows):
-            file = directory / "rows" / f"{str(row).replace(' ', '-')}.json"
-            saved = read_json(file)
-            if saved is None or saved.get("settings") != settings:
-                bar.update(total, description=f"{row} ({number + 1}/{len(rows)})")
-                if not tests:
-                    tests = _tests(table.dimension, copies, node_features)
-                advance = lambda *_: bar.advance(total)  # noqa: E731
-                result = run_row(table, row, tests, seeds, epochs, node_features, advance)
-                saved = {"settings": settings, **result}
-                write_json(file, saved)
-            bar.update(total, completed=(number + 1) * epochs)
-            done.append({key: value for key, value in saved.items() if key != "settings"})
+    tests = _tests(table.dimension, copies, node_features)
+    parts = {
+        str(row): partial(run_row, table, row, tests, seeds, epochs, node_features) for row in rows
+    }
+    done = run_parts(parts, directory / "rows", settings, epochs, console)
     results = {
         "name": table.name,
         "title": table.title,
         "dimension": table.dimension,
-        "classes": _tests(table.dimension, 1, False)["train"].names,
+        "classes": tests["train"].names,
         "columns": list(COLUMNS),
         "rows": done,
         "seeds": list(range(seeds)),

@@ -255,6 +255,8 @@ class Permutation(Transformation):
                 f"{len(self.order)}; make one for this graph"
             )
         out, numbers = copy.copy(data), self.order.argsort()
+        out.topology = None  # it is that of the old numbers
+        del out.topology
         for key, value in data.to_dict().items():
             if is_sparse(value):
                 raise ValueError(f"data: {key} is sparse; pass an edge_index instead")

@@ -89,9 +89,12 @@ def build(
     _named("task", task, TASKS)
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     names = ("node_features", "edge_features", "angle_features", "graph_features")
-    for name, count in zip(names, features.values(), strict=True):
-        _count(name, count, 0)
-    for name, count in (("outputs", outputs), ("hidden", hidden), ("layers", layers)):
+    maps = [coordinate_map_of(coordinate_map) for _ in range(_count("layers", layers, 1))]
+    readable = spec.reads | (maps[0].reads if maps[0] else frozenset())
+    for name, (value, count) in zip(names, features.items(), strict=True):
+        if _count(name, count, 0) and value not in readable:
+            raise ValueError(f"{name}: is {count}, but {spec.name} reads no {value}; leave it out")
+    for name, count in (("outputs", outputs), ("hidden", hidden)):
         _count(name, count, 1)
     _count("mlp_layers", mlp_layers, 0)
     if dimension is not None:
@@ -100,7 +103,6 @@ def build(
         _count("chunk", chunk, 1)
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout: is {dropout}; give a rate from 0 to below 1")
-    maps = [coordinate_map_of(coordinate_map) for _ in range(layers)]
     if task == "coordinates" and maps[0] is None:
         raise ValueError(
             "coordinate_map: is 'identity', so coordinates would come out as they went in; "

@@ -208,7 +208,7 @@ class AngleField(Field):
         return checkpoint(total, use_reentrant=False)
 
     def _count(self, to: str) -> Tensor:
-        degree = self._degree()
+        degree = self.topology.degree
         if to == "node":
             return (degree * (degree - 1)).to(self.hidden.dtype)
         if to == "graph":
@@ -218,14 +218,6 @@ class AngleField(Field):
         assert ray is not None
         angles = (lift(degree, self.topology.edge_index[end]) - 1).clamp(min=0)
         return torch.where(ray < self.topology.num_rays, angles, 0).to(self.hidden.dtype)
-
-    def _degree(self) -> Tensor:
-        """The degree of each vertex of an angle `[N]`; 0 for the other nodes."""
-        topology = self.topology
-        degree = topology.batch.new_zeros(topology.num_nodes)
-        for vertices, neighbours in zip(topology.vertices, topology.neighbours, strict=True):
-            degree = degree.index_fill(0, vertices, neighbours.shape[1])
-        return degree
 
 
 def _over(rows: Tensor, axis: int, op: str) -> Tensor:

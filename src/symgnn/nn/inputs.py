@@ -78,20 +78,11 @@ def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
 
 def _given_angles(topology: Topology, angle_attr: Tensor, chunk: int | None) -> AngleField:
     """Angle features `[A, w]`, in the order of `topology.angle_index`."""
-
-    def angles(part: Chunk) -> int:
-        m, d = part.neighbours.shape
-        return m * d * (d - 1)
-
-    first, start = {}, 0
-    for part in topology.chunks(chunk):
-        first[part.number] = start
-        start += angles(part)
+    first = topology.first_angle
 
     def compute(part: Chunk) -> Tensor:
-        m, d = part.neighbours.shape
-        begin = first[part.number]
-        return angle_attr[begin : begin + angles(part)].view(m, d, d - 1, -1)
+        angles = part.angles(first)
+        return lift(angle_attr, angles.flatten()).view(*angles.shape, -1)
 
     return AngleField(topology, compute, angle_attr.new_empty(0, angle_attr.shape[1]), chunk=chunk)
 

@@ -83,8 +83,8 @@ class Model(nn.Module):
 
     @property
     def needs_angles(self) -> bool:
-        """Whether anything that is read lives on angles."""
-        return any(block.needs_angles for block in self._blocks())
+        """Whether anything that is given or read lives on angles."""
+        return bool(self.features.get("a")) or any(block.needs_angles for block in self._blocks())
 
     @property
     def needs_pairs(self) -> bool:

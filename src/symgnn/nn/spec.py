@@ -33,6 +33,12 @@ class Spec:
     def __getitem__(self, domain: str) -> tuple[Source, ...]:
         return tuple(getattr(self, domain))
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """Which of v, e, a, u, x its updates read."""
+        sources = [*self.inputs, *(source for domain in DOMAINS for source in self[domain])]
+        return frozenset(source.reads for source in sources)
+
     def but(self, **changes: object) -> Spec:
         """A copy with some fields changed, such as `AGN.but(name="mine", edge=[...])`."""
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -17,7 +17,14 @@ def sorted_rays(edge_index: Tensor, num_nodes: int) -> Tensor:
 
 def buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
     """The rays of vertices of equal degree as grids `[m, d]`, and how they join to the edges."""
-    vertex, neighbour = rays
+    key = rays[0] * num_nodes + rays[1]
+    if bool((key.diff() <= 0).any()):  # relabelled since it was sorted
+        key = key.sort().values
+    vertex, neighbour = key // max(num_nodes, 1), key % max(num_nodes, 1)
+    source, target = edge_index
+    target_key, source_key = target * num_nodes + source, source * num_nodes + target
+    _check_rays(key, torch.cat([target_key, source_key])[(source != target).repeat(2)])
+
     degree = torch.bincount(vertex, minlength=num_nodes)
     ray_degree = degree[vertex]
     order = torch.argsort(ray_degree, stable=True)
@@ -39,14 +46,12 @@ def buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
     # where each sorted ray went; the rays of vertices with one neighbour went nowhere
     place = vertex.new_full((vertex.numel() + 1,), count)
     place[order] = torch.arange(count, device=order.device)
-    key = vertex * num_nodes + neighbour
 
-    def ray_of(at: Tensor, to: Tensor) -> Tensor:
-        found = torch.searchsorted(key, at * num_nodes + to)
-        return place[torch.where(at == to, vertex.numel(), found)]
+    def ray_of(wanted: Tensor) -> Tensor:
+        found = torch.searchsorted(key, wanted)
+        return place[torch.where(source == target, key.numel(), found)]
 
-    source, target = edge_index
-    target_ray, source_ray = ray_of(target, source), ray_of(source, target)
+    target_ray, source_ray = ray_of(target_key), ray_of(source_key)
     ray_edge, weight = _edges_of_rays(source_ray, target_ray, count)
     return {
         "vertices": vertices,
@@ -56,6 +61,18 @@ def buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
         "target_ray": target_ray,
         "source_ray": source_ray,
     }
+
+
+def _check_rays(key: Tensor, wanted: Tensor) -> None:
+    """The sorted rays are exactly those of the edges; they may come from elsewhere."""
+    found = torch.searchsorted(key, wanted)
+    hit = torch.zeros(key.numel() + 1, dtype=torch.bool, device=key.device)
+    hit[found] = True
+    there = torch.cat([key, key.new_full((1,), -1)])[found] == wanted
+    if not bool(there.all()) or not bool(hit[:-1].all()):
+        raise ValueError(
+            "ray_index: does not belong to edge_index; apply AddTopology once the edges are final"
+        )
 
 
 def _edges_of_rays(out: Tensor, into: Tensor, count: int) -> tuple[Tensor, Tensor | None]:

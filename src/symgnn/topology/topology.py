@@ -25,6 +25,14 @@ class Chunk(NamedTuple):
     start: int  # their first ray
     stop: int  # one past their last ray
 
+    def angles(self, first_angle: Tensor) -> Tensor:
+        """The numbers of their angles `[m, d, d - 1]`, given that of each vertex's first."""
+        degree = self.neighbours.shape[1]
+        second = second_of(degree, self.neighbours.device)
+        first = torch.arange(degree, device=second.device).unsqueeze(-1)
+        within = first * (degree - 1) + second - (second > first).long()
+        return first_angle[self.vertices][:, None, None] + within
+
 
 @dataclass(frozen=True)
 class Topology:
@@ -60,12 +68,10 @@ class Topology:
         :class:`AddTopology` has sorted. Everything is checked here, so that forward need not.
         """
         known = getattr(data, "topology", None)
-        if (
-            known is not None
-            and (not angles or known.has_angles)
-            and (not pairs or known.has_pairs)
-        ):
-            return known
+        if isinstance(known, Topology):  # a batch of graphs that have one each has a list
+            known._check(data.edge_index)
+            if (not angles or known.has_angles) and (not pairs or known.has_pairs):
+                return known
         pos: Any = getattr(data, "pos", None)
         edge_index: Any = getattr(data, "edge_index", None)
         check_positions(pos)
@@ -113,6 +119,16 @@ class Topology:
         if pairs:
             topology = dataclasses.replace(topology, **all_pairs(edge_index, batch, num_graphs))
         return topology
+
+    def _check(self, edge_index: Tensor) -> None:
+        """Refuse to stand for a graph with other edges."""
+        if self.edge_index is edge_index or torch.compiler.is_compiling():
+            return
+        if not torch.equal(self.edge_index, edge_index):
+            raise ValueError(
+                f"topology: was made for other edges ({self.num_edges}) than edge_index has "
+                f"({edge_index.shape[1]}); make it anew with Topology.of(data)"
+            )
 
     @property
     def num_nodes(self) -> int:
@@ -169,16 +185,36 @@ class Topology:
                 number, start = number + 1, stop
 
     @property
-    def angle_index(self) -> Tensor:
-        """All angles `[3, A]` as (j, i, k), vertex in the middle, in the order of `angle_attr`."""
-        parts = [self.edge_index.new_empty(3, 0)]
+    def degree(self) -> Tensor:
+        """How many neighbours each vertex of an angle has `[N]`; 0 for the other nodes."""
+        degree = self.batch.new_zeros(self.num_nodes)
         for vertices, neighbours in zip(self.vertices, self.neighbours, strict=True):
-            m, d = neighbours.shape
-            second = second_of(d, neighbours.device)
-            j = neighbours[:, :, None].expand(m, d, d - 1)
-            i = vertices[:, None, None].expand(m, d, d - 1)
-            parts.append(torch.stack([j, i, neighbours[:, second]]).reshape(3, -1))
-        return torch.cat(parts, 1)
+            degree = degree.index_fill(0, vertices, neighbours.shape[1])
+        return degree
+
+    @property
+    def first_angle(self) -> Tensor:
+        """The number of the first angle of each vertex `[N]`, in the order of `angle_index`."""
+        count = self.degree * (self.degree - 1)
+        return count.cumsum(0) - count
+
+    @property
+    def angle_index(self) -> Tensor:
+        """All angles `[3, A]` as (j, i, k), vertex in the middle: the order of `angle_attr`.
+
+        Sorted by vertex, first and second ray, so that PyG's batching, which concatenates the
+        features of the angles, keeps them in order.
+        """
+        index = self.edge_index.new_empty(3, self.num_angles)
+        first = self.first_angle
+        for chunk in self.chunks():
+            second = second_of(chunk.neighbours.shape[1], chunk.neighbours.device)
+            k = chunk.neighbours[:, second]
+            j = chunk.neighbours.unsqueeze(-1).expand_as(k)
+            i = chunk.vertices[:, None, None].expand_as(k)
+            rows = chunk.angles(first)
+            index[:, rows.flatten()] = torch.stack([j, i, k]).flatten(1)
+        return index
 
     def on_pairs(self) -> Topology:
         """The graph whose edges are all pairs."""

@@ -28,9 +28,12 @@ class AddTopology(BaseTransform):
         check_edges(
             getattr(data, "edge_index", None), data.pos.shape[0], getattr(data, "batch", None)
         )
+        data.topology = None
         data.ray_index = sorted_rays(data.edge_index, data.pos.shape[0])
         if self.attach or hasattr(data, "ptr"):
             data.topology = Topology.of(data, pairs=self.pairs)
+        else:
+            del data.topology
         return data
 
     def __repr__(self) -> str:

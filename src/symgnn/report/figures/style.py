@@ -1,0 +1,42 @@
+"""What the figures share: a plain style, and a map from accuracies to colours."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec
+
+from matplotlib import style
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from symgnn.report.palette import EMPTY, HEAT
+
+P = ParamSpec("P")
+
+_PLAIN = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "legend.frameon": False,
+}
+
+#: Accuracies from 0 to 1; a missing one is grey.
+HEAT_MAP = LinearSegmentedColormap.from_list("accuracy", HEAT).with_extremes(bad=EMPTY)
+
+
+def plain(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Draw in the plain style, whatever the style of the session; that one is left as it is."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with style.context(["default", _PLAIN]):
+            return draw(*args, **kwargs)
+
+    return drawn

@@ -1,0 +1,158 @@
+"""The report: one page in HTML with everything inside."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import tempfile
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from symgnn.report import markup
+from symgnn.report.css import CSS
+from symgnn.report.rows import Results, is_efficiency
+from symgnn.report.verdicts import differences, mixed_up, summary
+
+DPI = 120
+
+
+class Picture(NamedTuple):
+    """A drawn figure."""
+
+    name: str
+    heading: str
+    caption: str
+    png: bytes
+
+
+def write_report(results: Results, directory: str | os.PathLike[str]) -> Path:
+    """Write `report.html` and `figures/*.png` into the directory; give the page's path.
+
+    Without matplotlib the page is written without figures. Everything is drawn before anything is
+    written, and each file appears complete or not at all.
+    """
+    pictures = _pictures(results)
+    text = page(results, pictures)
+    directory = Path(directory)
+    for picture in pictures or []:
+        _write(directory / "figures" / f"{picture.name}.png", picture.png)
+    return _write(directory / "report.html", text.encode("utf-8"))
+
+
+def page(results: Results, pictures: list[Picture] | None) -> str:
+    """The page's text; `pictures` is None if matplotlib is missing."""
+    title = str(results.get("title") or results["name"])
+    parts = [f"<h1>{escape(title)}</h1>", markup.paragraph(_reading_aid(results))]
+    if not is_efficiency(results):
+        parts.append(markup.paragraph(summary(results), "summary"))
+    if pictures is None:
+        parts.append(markup.paragraph("Install symgnn[plot] for the figures.", "note"))
+    tables = ["<h2>Table</h2>", markup.table(results), markup.legend(results)]
+    tables.append(markup.facts(results))
+    if is_efficiency(results):
+        parts += [*_figures(results, pictures), *tables]
+    else:
+        parts += [*tables, *_differences(results), *_figures(results, pictures)]
+    parts += ["<h2>How it was made</h2>", markup.definitions(_made(results))]
+    body = "\n".join(part for part in parts if part)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _reading_aid(results: Results) -> str:
+    """How to read the page."""
+    runs = f"{len(results['seeds'])} initialisations"
+    if is_efficiency(results):
+        return (
+            "Networks of the block without built-in symmetry learn to name the regular polytopes "
+            f"in {results['dimension']} dimensions from more and more samples per class, and are "
+            "tested on randomly transformed copies. Beside them: blocks that have the symmetry "
+            "built in, and see one sample per class. Numbers are accuracies, mean±deviation over "
+            f"{runs}."
+        )
+    classes = len(results["classes"])
+    return (
+        f"Each network sees one graph for each of the {classes} regular polytopes in "
+        f"{results['dimension']} dimensions, and is then asked to name randomly transformed copies "
+        f"of them. Numbers are accuracies, mean±deviation over {runs}; guessing gives "
+        f"{1 / classes:.2f}. A block that is invariant under a transformation has the same "
+        "accuracy on the copies as in training; one that is not may lose it. In the table, the "
+        "columns are the transformations, from the training graphs to the largest, and the small "
+        "number beneath is the paper’s."
+    )
+
+
+def _differences(results: Results) -> list[str]:
+    sentences = differences(results)
+    heading = "<h2>Cells that differ</h2>"
+    return [heading, markup.bullets(sentences) if sentences else markup.paragraph("None.")]
+
+
+def _figures(results: Results, pictures: list[Picture] | None) -> list[str]:
+    parts = []
+    for picture in pictures or []:
+        parts.append(f"<h2>{escape(picture.heading)}</h2>")
+        parts.append(markup.figure(picture.png, picture.heading, picture.caption))
+        mixed = mixed_up(results) if picture.name == "confusion" else []
+        if mixed:
+            parts += [markup.paragraph("Mixed up even on the training graphs:")]
+            parts += [markup.bullets(mixed)]
+    return parts
+
+
+def _made(results: Results) -> dict[str, object]:
+    """Seeds, epochs, time and environment."""
+    seeds = list(results["seeds"])
+    whole = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    return {
+        "experiment": results["name"],
+        "seeds": f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds)),
+        "epochs": results.get("epochs"),
+        "time": _duration(results["seconds"]) if results.get("seconds") is not None else None,
+        **results.get("environment", {}),
+    }
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _pictures(results: Results) -> list[Picture] | None:
+    """The figures as PNG; None if matplotlib is missing."""
+    try:
+        importlib.import_module("matplotlib")
+    except ImportError:
+        return None
+    from symgnn.report.figures import all_figures
+
+    pictures = []
+    for entry in all_figures(results):
+        buffer = io.BytesIO()
+        entry.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
+        pictures.append(Picture(entry.name, entry.heading, entry.caption, buffer.getvalue()))
+    return pictures
+
+
+def _write(path: Path, content: bytes) -> Path:
+    """Write a file so that it appears complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        temporary.chmod(0o644)
+        os.replace(temporary, path)  # noqa: PTH105
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
