@@ -583,10 +583,14 @@ class Oracle:
         return centre, squares.sqrt() if squares > 0 else 0.0 * squares
 
     def bounded(self, x: Values, graph: Graph) -> Values:
-        """A graph more than max_growth times wider than at the start is shrunk to that."""
+        """Where nodes are further from the first centroid than max_growth times what they were, in
+        the root mean square, they are drawn towards it.
+        """
         if self.max_growth is None or not graph.nodes:
             return x
-        centre, width = self.spread(x, graph)
+        centre = self.start[0]
+        squares = rho("mean", [distance2(x[i], centre) for i in graph.nodes], 1)
+        width = squares.sqrt() if squares > 0 else 0.0 * squares
         allowed = self.max_growth * self.start[1]
         if not width > allowed:
             return x

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
@@ -112,6 +112,8 @@ def test_edges_of_rays_and_rays_of_edges(case):
 
 
 @given(multigraphs(), st.integers(1, 60))
+@example((generic_edges(), 9), 20)
+@example((generic_edges(), 9), 45)
 @few
 def test_chunks_are_the_buckets_cut(case, angles):
     topology = Topology.build(*case)

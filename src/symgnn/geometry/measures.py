@@ -24,9 +24,9 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 def root(square: Tensor) -> Tensor:
     """The square root, with gradient 0 at 0."""
-    positive = square > 0
+    zero = square == 0  # not `> 0`: what is not a number must stay so
     # the inner `where` keeps the infinite derivative of the root out of the backward pass
-    return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
+    return torch.where(zero, 0.0, torch.where(zero, 1.0, square).sqrt())
 
 
 def squared_distance(x: Tensor, y: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def length(vector: Tensor) -> Tensor:
     """
     vector = at_least_float32(vector)
     scale = vector.detach().abs().amax(-1, keepdim=True)
-    scale = torch.where(scale > 0, scale, 1.0)
+    scale = torch.where(scale == 0, 1.0, scale)
     return root((vector / scale).square().sum(-1)) * scale.squeeze(-1)
 
 
@@ -50,8 +50,8 @@ def direction(vector: Tensor) -> Tensor:
     """The unit vector `[..., n] -> [..., n]`; zero, with gradient zero, for the zero vector."""
     vector = at_least_float32(vector)
     norm = length(vector).unsqueeze(-1)
-    positive = norm > 0
-    return torch.where(positive, vector / torch.where(positive, norm, 1.0), 0.0)
+    zero = norm == 0
+    return torch.where(zero, 0.0, vector / torch.where(zero, 1.0, norm))
 
 
 def angle(first: Tensor, second: Tensor) -> Tensor:
@@ -66,9 +66,9 @@ def angle_of_directions(p: Tensor, q: Tensor) -> Tensor:
     """
     difference, total = (p - q).square().sum(-1), (p + q).square().sum(-1)
     # two unit vectors have |p - q|^2 + |p + q|^2 = 4; with a zero ray it is 2 or 0
-    defined = (difference + total).detach() > 3
-    theta = 2 * torch.atan2(root(difference), torch.where(defined, root(total), 1.0))
-    return torch.where(defined, theta, 0.0)
+    undefined = (difference + total).detach() < 3
+    theta = 2 * torch.atan2(root(difference), torch.where(undefined, 1.0, root(total)))
+    return torch.where(undefined, 0.0, theta)
 
 
 def kappa(rays: Tensor) -> Tensor:
@@ -90,11 +90,11 @@ def inverted_rays(rays: Tensor) -> Tensor:
     rays = at_least_float32(rays)
     # kappa does not change when the rays of a vertex are scaled, so a constant may be taken out
     scale = rays.detach().abs().amax((-2, -1), keepdim=True)
-    rays = rays / torch.where(scale > 0, scale, 1.0)
+    rays = rays / torch.where(scale == 0, 1.0, scale)
     norm = length(rays).unsqueeze(-1)
-    defined = norm > 0
-    inverted = direction(rays) / torch.where(defined, norm, 1.0)
-    return torch.cat([inverted, defined.to(inverted)], -1)
+    zero = norm == 0
+    inverted = direction(rays) / torch.where(zero, 1.0, norm)
+    return torch.cat([inverted, 1 - zero.to(inverted)], -1)
 
 
 def kappa_of_inverted(first: Tensor, second: Tensor) -> Tensor:
@@ -102,8 +102,8 @@ def kappa_of_inverted(first: Tensor, second: Tensor) -> Tensor:
     defined = first[..., -1] * second[..., -1]
     s = length(first[..., :-1] - second[..., :-1]) * defined
     mean = s.sum((-2, -1), keepdim=True) / defined.sum((-2, -1), keepdim=True).clamp(min=1)
-    positive = mean > 0
-    return torch.where(positive, s / torch.where(positive, mean, 1.0), 0.0)
+    zero = mean == 0
+    return torch.where(zero, 0.0, s / torch.where(zero, 1.0, mean))
 
 
 def ray_pairs(rays: Tensor) -> tuple[Tensor, Tensor]:

@@ -86,7 +86,7 @@ def build(
         spec = spec.but(scaling=_positive("scaling", scaling))
     if not graph_state:
         spec = spec.but(graph=())
-    _named("task", task, TASKS)
+    task = _named("task", task, {name: name for name in TASKS})
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     names = ("node_features", "edge_features", "angle_features", "graph_features")
     maps = [coordinate_map_of(coordinate_map) for _ in range(_count("layers", layers, 1))]
@@ -113,7 +113,11 @@ def build(
         features=features,
         embedding=hidden,
         layers=layers,
-        width=Width(_count("mlp_hidden", mlp_hidden or 2 * hidden, 1), mlp_layers, dropout),
+        width=Width(
+            _count("mlp_hidden", 2 * hidden if mlp_hidden is None else mlp_hidden, 1),
+            mlp_layers,
+            dropout,
+        ),
         aggregation=aggregations(aggregation),
         coordinate_maps=maps,
         task=task,
@@ -147,8 +151,7 @@ def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
         aggregation = dict.fromkeys(MOVEMENTS, aggregation)
     for movement, how in aggregation.items():
         _named("aggregation", movement, chosen)
-        _named("aggregation", how, dict.fromkeys(AGGREGATIONS))
-        chosen[movement] = how
+        chosen[movement.lower()] = _named("aggregation", how, {a: a for a in AGGREGATIONS})
     return chosen
 
 

@@ -161,18 +161,19 @@ class Rigid(_Common):
 class _Neighbours(CoordinateMap):
     """Moves a node along the rays to its neighbours, each with a coefficient of its edge.
 
-    `max_growth` keeps coordinates from exploding in deep stacks: where a graph has become more
-    than that many times wider than it was at the start of the network, it is shrunk to that. The
-    width is the root mean square distance from the centroid, so the map stays equivariant to
-    similarities; short of the bound nothing changes, to the last digit. None turns it off.
+    `max_growth` keeps coordinates from exploding in deep stacks. Take the root mean square
+    distance of a graph's nodes from where its centroid was when it first came to such a map: it
+    may become at most that many times what it was then, and where it would be more, the graph is
+    shrunk towards that centroid. The map stays equivariant to similarities, and short of the
+    bound nothing changes, to the last digit. None turns it off.
     """
 
     sources: tuple[Source, ...] = ()
 
     def __init__(self, max_growth: float | None = 100.0) -> None:
         super().__init__()
-        if max_growth is not None and not max_growth >= 1:
-            raise ValueError(f"max_growth: is {max_growth}; it must be at least 1, or None")
+        if max_growth is not None and not 1 <= max_growth < float("inf"):
+            raise ValueError(f"max_growth: is {max_growth}; give a number of at least 1, or None")
         self.max_growth = max_growth
         self.keeps = self.commutes = AFFINE if max_growth is None else SIMILARITIES
 
@@ -182,18 +183,32 @@ class _Neighbours(CoordinateMap):
         """phi_x on edges, with one output."""
         self.update = Update("edge", self.sources, sizes, 1, width, {})
 
-    def bounded(self, x: Tensor, state: State) -> Tensor:
-        """Shrink graphs that have grown too far."""
+    def moved(self, state: State, edges: State, sign: int) -> Tensor:
+        """`x_i + sign sum_j a_ji (x_j - x_i)` over the edges of `edges`, within the bound."""
+        x, topology = state.x, state.topology
+        coefficient = sign * self.update(edges).rows.to(x.dtype)
+        edge_index = edges.topology.edge_index
         if self.max_growth is None:
-            return x
-        if state.initial_width is None:
-            state.initial_width = spread(state.x, state.topology)[1]
-        allowed = state.initial_width * self.max_growth
-        centre, width = spread(x, state.topology)
-        factor = torch.where(width > allowed, allowed / torch.where(width > 0, width, 1.0), 1.0)
-        return x + (lift(factor, state.topology.batch) - 1) * (
-            x - lift(centre, state.topology.batch)
-        )
+            return x + _pull(x, coefficient, edge_index)
+        if state.start is None:
+            centre = accumulate(x, topology.batch, topology.num_graphs, "sum")
+            centre = centre / topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
+            state.start = centre, _spread(x - lift(centre, topology.batch), topology)
+        centre, width = state.start
+        # Divided by a power of two, which is exact, no step on the way to the bound overflows.
+        size = accumulate(coefficient.detach().abs(), edge_index[1], len(x), "max")
+        size = accumulate(size, topology.batch, topology.num_graphs, "max").clamp(min=1)
+        power = torch.exp2(size.log2().ceil())
+        of_node = lift(power, topology.batch)
+        pull = _pull(x, coefficient / lift(of_node, edge_index[1]), edge_index)
+        away = (x - lift(centre, topology.batch)) / of_node + pull
+        reach = _spread(away, topology)
+        outside = reach > self.max_growth * width / power
+        shrink = self.max_growth * width / torch.where(outside, reach, 1.0)
+        inside = x + pull * lift(torch.where(outside, 0.0, power), topology.batch)
+        shrunk = away * lift(torch.where(outside, shrink, 0.0), topology.batch)
+        shrunk = shrunk + lift(centre, topology.batch)
+        return torch.where(lift(outside, topology.batch), shrunk, inside)
 
 
 class NeighbourSum(_Neighbours):
@@ -207,8 +222,7 @@ class NeighbourSum(_Neighbours):
 
     def forward(self, state: State) -> Tensor:
         """Move along the edges."""
-        coefficient = self.update(state).rows.to(state.x.dtype)
-        return self.bounded(state.x + _pull(state.x, coefficient, state.topology.edge_index), state)
+        return self.moved(state, state, 1)
 
 
 class EGCN(_Neighbours):
@@ -248,8 +262,7 @@ class EGCN(_Neighbours):
         if self.all_pairs:
             assert state.messages is not None
             edges = State(state.messages.topology, state.x, e=state.messages)
-        coefficient = self.update(edges).rows.to(state.x.dtype)
-        return self.bounded(state.x - _pull(state.x, coefficient, edges.topology.edge_index), state)
+        return self.moved(state, edges, -1)
 
 
 def _pull(x: Tensor, coefficient: Tensor, edge_index: Tensor) -> Tensor:
@@ -272,14 +285,12 @@ def all_pairs_state(state: State) -> State:
     return State(pairs, state.x, v=state.v, e=edges, u=state.u)
 
 
-def spread(x: Tensor, topology: Topology) -> tuple[Tensor, Tensor]:
-    """The centroid `[G, n]` and the root mean square distance from it `[G, 1]` of each graph."""
+def _spread(away: Tensor, topology: Topology) -> Tensor:
+    """The root mean square length of the vectors of each graph `[N, n] -> [G, 1]`."""
     batch, graphs = topology.batch, topology.num_graphs
-    size = topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
-    centre = accumulate(x, batch, graphs, "sum") / size
-    away = length(x - lift(centre, batch)).unsqueeze(-1)
+    lengths = length(away).unsqueeze(-1)
     # divided by the largest before squaring: coordinates may be 1e-30 or 1e30
-    largest = accumulate(away.detach(), batch, graphs, "max").clamp(min=0)
-    largest = torch.where(largest > 0, largest, 1.0)
-    square = accumulate((away / lift(largest, batch)).square(), batch, graphs, "sum") / size
-    return centre, largest * root(square)
+    largest = accumulate(lengths.detach(), batch, graphs, "max").clamp(min=0)
+    largest = torch.where(largest == 0, 1.0, largest)
+    square = accumulate((lengths / lift(largest, batch)).square(), batch, graphs, "sum")
+    return largest * root(square / topology.nodes_of_graph.clamp(min=1).unsqueeze(-1))

@@ -52,8 +52,8 @@ def scaled(x: Tensor, topology: Topology, scaling: float | None) -> tuple[Tensor
     edges = length(lift(x, source) - lift(x, target)).unsqueeze(-1)
     nodes = accumulate(edges, target, topology.num_nodes, "max")
     longest = accumulate(nodes, topology.batch, topology.num_graphs, "max")
-    positive = longest > 0
-    factor = torch.where(positive, scaling / torch.where(positive, longest, 1.0), 1.0)
+    none = longest <= 0  # -inf where there are no edges
+    factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
     factor = lift(factor, topology.batch)
     return x * factor, factor
 

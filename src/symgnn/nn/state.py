@@ -23,7 +23,7 @@ class State:
     u: Field | None = None
     chunk: int | None = None  # how many angles may be in memory at once
     messages: Field | None = None  # the edge update on all pairs, for maps that read it
-    initial_width: Tensor | None = None  # [G, 1], before the first map that bounds growth
+    start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
     measured: dict[str, Field] = field(default_factory=dict)
 
     def get(self, source: Source) -> Field:
