@@ -14,12 +14,15 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check -q -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format docs-pictures clean
+.PHONY: help run demo test lint format docs-pictures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.installed-plot ## install what is needed into .venv and run the demo
+run: $(VENV)/.installed-plot ## install what is needed into .venv and run the paper's first table
+	@$(BIN)/symgnn reproduce polytopes-3d
+
+demo: $(VENV)/.installed-plot ## measure the symmetry of every block on the five solids
 	@$(BIN)/symgnn demo
 
 test: lint ## check style and types, then run the tests

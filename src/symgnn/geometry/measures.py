@@ -14,6 +14,7 @@ belongs to a ray is computed once per ray and not once per pair of rays.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -118,7 +119,8 @@ def ray_pairs(rays: Tensor) -> tuple[Tensor, Tensor]:
 def second_rays(rays: Tensor) -> Tensor:
     """The second of :func:`ray_pairs`, `[m, d, h] -> [m, d, d - 1, h]`."""
     m, d, h = rays.shape
-    return rays.index_select(1, second_of(d, rays.device).flatten()).view(m, d, d - 1, h)
+    first = torch.arange(m, device=rays.device).mul(d).view(m, 1, 1)
+    return F.embedding(first + second_of(d, rays.device), rays.reshape(m * d, h))
 
 
 def second_of(d: int, device: torch.device) -> Tensor:
