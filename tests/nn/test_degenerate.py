@@ -643,3 +643,33 @@ def test_names_may_be_written_in_capitals():
     assert torch.equal(output(task="Node"), output(task="node"))
     assert torch.equal(output(coordinate_map="Scale"), output(coordinate_map="scale"))
     assert torch.equal(random_model("DGN")(data), random_model("dgn")(data))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1.0, 1e5, 1e10, 1e15])
+@pytest.mark.parametrize("coordinate_map", ["scale-u", "shift-u", "rigid-u"])
+def test_functions_of_a_large_u_stay_finite(coordinate_map, size, dtype):
+    """u grows with squared distances, and its functions with it."""
+    for architecture in ("dgn", "combined"):
+        model = random_model(
+            architecture, task="coordinates", dimension=3, coordinate_map=coordinate_map
+        ).to(dtype)
+        data = without_features(graph(generic_edges(), 3, 0))
+        data.pos = (size * data.pos).to(dtype).requires_grad_()
+        output = model(data)
+        assert output.isfinite().all(), architecture
+        output.div(size).sum().backward()
+        assert data.pos.grad.isfinite().all(), architecture
+
+
+def test_rigid_motions_are_rigid_however_large_the_coefficients_are():
+    data = graph(generic_edges(), 3, 0)
+    model = random_model(
+        "dgn", task="coordinates", coordinate_map="rigid", layers=1, dimension=3, **FEATURES
+    )
+    for size in (1e-3, 0.05, 0.6, 10, 1e3, 1e10):
+        with torch.no_grad():
+            model.blocks[0].map.coefficients.copy_(size * torch.randn(6, generator=rng()))
+        before, after = torch.pdist(data.pos), torch.pdist(model(data).detach())
+        error = float((before - after).abs().max() / before.max())
+        assert error < 1e-13 * max(size, 1) + 1e-13, f"{size}: {error}"

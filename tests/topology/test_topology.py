@@ -251,6 +251,19 @@ def test_angle_features_are_in_the_order_of_angle_index(chunk):
     assert distance(measured(data), given_(given_angles)) > 1e-6
 
 
+def test_angle_features_are_batched_as_the_graphs_are():
+    """PyG concatenates them, and the angles of a batch come in that order."""
+    chosen = graphs(3, one_way=True)
+    for number, data in enumerate(chosen):
+        angles = Topology.of(data).num_angles
+        data.angle_attr = torch.randn(angles, 2, generator=rng(number), dtype=torch.float64)
+    for architecture in ("agn", "agn-to-edges"):
+        model = random_model(architecture, angle_features=2, **FEATURES)
+        together = model(Batch.from_data_list(chosen))
+        error = distance(together, torch.cat([model(data) for data in chosen]))
+        assert error <= 1e-12, f"{architecture}: {error}"
+
+
 # ------------------------------------------------------------------ as a transform
 
 

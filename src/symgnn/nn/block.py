@@ -130,10 +130,9 @@ def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symme
     if "v" in blocks[0].reads:
         for source in spec.inputs:
             kept &= source.keeps or EVERYTHING
-    if spec.scaling is not None:
-        kept |= Symmetry(["dilation"])
     # a common motion of all nodes goes unnoticed only by what does not see the origin
     if coordinates or "translation" not in kept:
         for block in blocks:
             kept &= block.map.commutes if block.map is not None else EVERYTHING
-    return kept
+    # what happens to scaled coordinates does not depend on their scale, and is scaled back
+    return kept if spec.scaling is None else kept | Symmetry(["dilation"])

@@ -107,7 +107,7 @@ class _Common(CoordinateMap):
 
 
 class Scale(_Common):
-    """`x_i+ = a x_i`."""
+    """`x_i+ = a x_i`; a function of u is held between -100 and 100."""
 
     start = 1.0
     commutes = SIMILARITIES & Symmetry(["permutation", "rotation", "reflection", "dilation"])
@@ -118,7 +118,8 @@ class Scale(_Common):
 
     def forward(self, state: State) -> Tensor:
         """Scale about the origin."""
-        return self.per_node(state) * state.x
+        factor = self.per_node(state)
+        return (factor.clamp(-100, 100) if self.of == "u" else factor) * state.x
 
 
 class Shift(_Common):
@@ -136,7 +137,11 @@ class Shift(_Common):
 
 
 class Rigid(_Common):
-    """`x_i+ = Q x_i + a`, Q orthogonal: the exponential of a skew-symmetric matrix."""
+    """`x_i+ = Q x_i + a`, Q orthogonal: the exponential of a skew-symmetric matrix.
+
+    The entries above the diagonal of that matrix are the coefficients; where they are longer than
+    10 together, they are shortened to that, as the exponential loses its digits further out.
+    """
 
     commutes = PERMUTATIONS
 
@@ -149,6 +154,8 @@ class Rigid(_Common):
         n = state.x.shape[1]
         coefficients = self.per_node(state)
         turn, shift = coefficients[:, : n * (n - 1) // 2], coefficients[:, n * (n - 1) // 2 :]
+        if n > 1:
+            turn = turn * (10 / length(turn).clamp(min=10)).unsqueeze(-1)
         row, column = torch.triu_indices(n, n, 1, device=state.x.device)
         skew = turn.new_zeros(turn.shape[0], n * n).index_copy(1, row * n + column, turn)
         skew = skew.view(-1, n, n)

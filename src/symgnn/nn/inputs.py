@@ -30,7 +30,7 @@ def start(
     if pos.shape[0] != topology.num_nodes:
         raise ValueError(
             f"pos: has {pos.shape[0]} rows, but the topology has {topology.num_nodes} nodes; "
-            "make it anew with Topology.of(data)"
+            "apply AddTopology again, or del data.topology"
         )
     coordinates, scale = scaled(at_least_float32(pos), topology, spec.scaling)
     state = State(topology, coordinates, chunk=chunk)

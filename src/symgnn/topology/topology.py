@@ -127,7 +127,7 @@ class Topology:
         if not torch.equal(self.edge_index, edge_index):
             raise ValueError(
                 f"topology: was made for other edges ({self.num_edges}) than edge_index has "
-                f"({edge_index.shape[1]}); make it anew with Topology.of(data)"
+                f"({edge_index.shape[1]}); apply AddTopology again, or del data.topology"
             )
 
     @property
@@ -225,6 +225,14 @@ class Topology:
     def to(self, *args: Any, **kwargs: Any) -> Topology:
         """The topology with every tensor moved, as `Tensor.to`."""
         return self._map(lambda t: t.to(*args, **kwargs))
+
+    def cpu(self) -> Topology:
+        """The topology on the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = "cuda", non_blocking: bool = False) -> Topology:
+        """The topology on a GPU."""
+        return self.to("cuda" if device is None else device, non_blocking=non_blocking)
 
     def pin_memory(self) -> Topology:
         """The topology in pinned memory, for the DataLoader."""
