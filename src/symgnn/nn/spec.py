@@ -29,6 +29,11 @@ class Spec:
             sources = tuple(_checked(source, domain) for source in getattr(self, domain))
             object.__setattr__(self, domain, sources)
         object.__setattr__(self, "inputs", tuple(_checked(s, "node") for s in self.inputs))
+        named: dict[str, Measure] = {}
+        for source in self.sources:
+            of = source.of if isinstance(source, Reduction) else source
+            if isinstance(of, Measure) and named.setdefault(of.name, of).function != of.function:
+                raise ValueError(f"{self.name}: two different measures are called {of.name!r}")
 
     def __getitem__(self, domain: str) -> tuple[Source, ...]:
         return tuple(getattr(self, domain))
@@ -36,8 +41,12 @@ class Spec:
     @property
     def reads(self) -> frozenset[str]:
         """Which of v, e, a, u, x its updates read."""
-        sources = [*self.inputs, *(source for domain in DOMAINS for source in self[domain])]
-        return frozenset(source.reads for source in sources)
+        return frozenset(source.reads for source in self.sources)
+
+    @property
+    def sources(self) -> list[Source]:
+        """All that is read, in order."""
+        return [*self.inputs, *(source for domain in DOMAINS for source in self[domain])]
 
     def but(self, **changes: object) -> Spec:
         """A copy with some fields changed, such as `AGN.but(name="mine", edge=[...])`."""

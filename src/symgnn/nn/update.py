@@ -83,11 +83,11 @@ class Update(nn.Module):
         return bias if nodes is None else nodes + bias
 
     def _graph(self, state: State, terms: dict, on_angles: list, keep: bool) -> Field:
-        rows = _sum(terms.values(), self.phi.bias).expand(state.topology.num_graphs, -1)
+        rows = sum(terms.values(), self.phi.bias).expand(state.topology.num_graphs, -1)
         return self._field(state, rows, keep)
 
     def _node(self, state: State, terms: dict, on_angles: list, keep: bool) -> Field:
-        rows = self._nodes(terms, "", state.topology) + 0.0
+        rows = self._nodes(terms, "", state.topology)
         return self._field(state, rows.expand(state.topology.num_nodes, -1), keep)
 
     def _edge(self, state: State, terms: dict, on_angles: list, keep: bool) -> Field:
@@ -130,12 +130,6 @@ class Update(nn.Module):
 
 def _add(terms: dict, key: tuple[str, str], term: Tensor) -> None:
     terms[key] = terms[key] + term if key in terms else term
-
-
-def _sum(terms: object, start: Tensor) -> Tensor:
-    for term in terms:  # type: ignore[attr-defined]
-        start = start + term
-    return start
 
 
 def _on_rays(terms: dict, place: str, topology: Topology) -> Tensor | None:
