@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,9 @@ def _add_reproduce(commands: argparse._SubParsersAction) -> None:
         "--node-features", action="store_true", help="give the nodes features that differ"
     )
     reproduce.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="rows at once (default: all cores)"
+    )
+    reproduce.add_argument(
         "--out", type=Path, default=Path("results"), help="where to write (default results)"
     )
 
@@ -73,7 +77,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         return 0
     if options.name is None:
         raise ValueError(f"reproduce: which one? choose from {', '.join(REPRODUCIBLE)}")
-    for field in ("seeds", "epochs"):
+    for field in ("seeds", "epochs", "jobs"):
         if getattr(options, field) < 1:
             raise ValueError(f"--{field}: is {getattr(options, field)}; give at least 1")
     out = options.out / options.name
@@ -84,6 +88,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         epochs=options.epochs,
         rows=options.rows,
         node_features=options.node_features,
+        jobs=options.jobs,
         console=console,
     )
     console.print(rich_table(results))

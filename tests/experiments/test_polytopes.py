@@ -10,7 +10,7 @@ from rich.console import Console
 
 from symgnn.cli import main
 from symgnn.data import SETS, Polytopes
-from symgnn.experiments import TABLES, Row, run_table, tables
+from symgnn.experiments import TABLES, Row, run_efficiency, run_table, tables
 from symgnn.experiments.paper import cell
 from symgnn.experiments.polytopes import keeps, known_train, network
 from symgnn.experiments.verdicts import verdict
@@ -108,11 +108,11 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
     right = small(tmp_path / "whole", *rows)
     real, ran = tables.run_row, []
 
-    def dies_at_the_third(table, row, *rest):
+    def dies_at_the_third(table: str, row: Row, *rest: object) -> dict:
         ran.append(str(row))
         if len(ran) == 3:
             raise KeyboardInterrupt
-        return real(table, row, *rest)
+        return real(table, row, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(tables, "run_row", dies_at_the_third)
     with pytest.raises(KeyboardInterrupt):
@@ -130,13 +130,26 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
     assert len(ran) == 8
 
 
+def test_rows_at_once_are_the_rows_one_by_one(tmp_path: Path) -> None:
+    rows = (Row("DGN", "sum"), Row("SDGN", "sum"), Row("GN", "mean"))
+    one_by_one = small(tmp_path / "one", *rows)
+    at_once = small(tmp_path / "many", *rows, jobs=2)
+    assert [row["cells"] for row in at_once["rows"]] == [row["cells"] for row in one_by_one["rows"]]
+
+
+def test_data_efficiency(tmp_path: Path) -> None:
+    options = {"seeds": 2, "epochs": 2, "samples": (1, 3), "copies": 2, "console": QUIET}
+    results = run_efficiency(tmp_path, **options)  # type: ignore[arg-type]
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    assert [curve["column"] for curve in results["curves"]] == results["columns"]
+    assert all(len(curve["mean"]) == 2 for curve in results["curves"])
+    assert {line["block"] for line in results["lines"]} == {"AGN", "SDGN", "DGN"}
+    assert len(results["lines"]) == 3 * len(results["columns"])
+
+
 def test_node_features_break_the_symmetry_of_sdgn_mean() -> None:
     """The paper's remark: with features that differ, SDGN with means tells all solids apart."""
-    from symgnn.experiments.tables import _tests, run_row
-
-    row = Row("SDGN", "mean")
-    tests = _tests(3, 1, True)
-    result = run_row(TABLE, row, tests, 1, 300, True, None)
+    result = tables.run_row(TABLE.name, Row("SDGN", "mean"), 1, 300, True, 1)
     assert result["cells"]["train"]["mean"] == 1
     assert result["cells"]["train"]["paper_mean"] is None
 

@@ -119,6 +119,14 @@ def test_compile_without_graph_breaks(name: str, psi: str) -> None:
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+def test_compile_without_a_topology_says_what_to_do() -> None:
+    model = small("agn", layers=1)
+    torch._dynamo.reset()
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
+    with pytest.raises(Exception, match=r"data\.topology = model\.topology\(data\)"):
+        compiled(ring(6))
+
+
 def test_compile_with_the_default_backend() -> None:
     """Inductor needs a C++ compiler; where there is none, this says so."""
     model = small("agn", layers=1)

@@ -31,6 +31,7 @@ def reproduce(
     epochs: int = 1000,
     rows: Sequence[str] | None = None,
     node_features: bool = False,
+    jobs: int = 1,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Run one of the paper's tables or figures into a directory; give its results.json."""
@@ -41,7 +42,7 @@ def reproduce(
     if name == efficiency.NAME:
         if rows or node_features:
             raise ValueError(f"reproduce: {name} takes neither --rows nor --node-features")
-        return run_efficiency(directory, seeds=seeds, epochs=epochs, console=console)
+        return run_efficiency(directory, seeds=seeds, epochs=epochs, jobs=jobs, console=console)
     table = TABLES[name]
     return run_table(
         table,
@@ -50,5 +51,6 @@ def reproduce(
         epochs=epochs,
         rows=choose_rows(table, rows),
         node_features=node_features,
+        jobs=jobs,
         console=console,
     )

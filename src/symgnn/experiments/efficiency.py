@@ -36,6 +36,7 @@ def run_efficiency(
     epochs: int = 1000,
     samples: Sequence[int] = SAMPLES,
     copies: int = COPIES,
+    jobs: int = 1,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train GN on growing sets and the others on one sample; give, and write, results.json."""
@@ -48,7 +49,7 @@ def run_efficiency(
         for row, counts in ((CURVE, samples), *((line, (1,)) for line in LINES))
         for count in counts
     }
-    points = run_parts(parts, directory / "points", settings, epochs, console or Console())
+    points = run_parts(parts, directory / "points", settings, epochs, console or Console(), jobs)
     results = {
         "name": NAME,
         "title": TITLE,

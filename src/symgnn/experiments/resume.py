@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import torch
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -20,6 +23,8 @@ from symgnn.experiments.store import read_json, write_json
 
 #: Signature: (on_epoch) -> the result of a part; on_epoch is called after each of its epochs.
 Part: TypeAlias = Callable[[Callable[..., Any]], dict[str, Any]]
+#: Signature: (epochs done by the parts that run) -> None
+Report: TypeAlias = Callable[[int], Any]
 
 
 def run_parts(
@@ -28,29 +33,94 @@ def run_parts(
     settings: Mapping[str, Any],
     epochs: int,
     console: Console,
+    jobs: int = 1,
 ) -> list[dict[str, Any]]:
     """The results of all parts, in order, with a bar that shows the time left.
 
-    A part that is in `directory`, run with the same settings, is not run again.
+    A part that is in `directory`, run with the same settings, is not run again. With several
+    `jobs`, as many parts run at once, each in a process and on a core of its own.
     """
-    results = []
-    with Progress(
+    files = {name: directory / f"{name.replace(' ', '-')}.json" for name in parts}
+    results = {}
+    for name, file in files.items():
+        saved = read_json(file)
+        if isinstance(saved, dict) and saved.get("settings") == settings:
+            results[name] = saved["result"]
+    missing = {name: part for name, part in parts.items() if name not in results}
+    with _bar(console) as bar:
+        task = bar.add_task("", total=len(missing) * epochs)
+
+        def show(done: int) -> None:
+            text = f"{len(results)} of {len(parts)} done"
+            bar.update(task, completed=done, description=text)
+
+        run = _one_by_one if jobs == 1 or len(missing) < 2 else _at_once
+        for name, result in run(missing, jobs, show):
+            write_json(files[name], {"settings": dict(settings), "result": result})
+            results[name] = result
+    return [results[name] for name in parts]
+
+
+def _bar(console: Console) -> Progress:
+    columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=len(parts) * epochs)
-        for number, (name, run) in enumerate(parts.items()):
-            bar.update(task, description=f"{name} ({number + 1}/{len(parts)})")
-            file = directory / f"{name.replace(' ', '-')}.json"
-            saved = read_json(file)
-            if not isinstance(saved, dict) or saved.get("settings") != settings:
-                saved = {"settings": dict(settings), "result": run(lambda *_: bar.advance(task))}
-                write_json(file, saved)
-            bar.update(task, completed=(number + 1) * epochs)
-            results.append(saved["result"])
-    return results
+    )
+    return Progress(*columns, console=console, transient=True)
+
+
+def _one_by_one(
+    parts: Mapping[str, Part], jobs: int, show: Report
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    done = 0
+
+    def on_epoch(*_: Any) -> None:
+        nonlocal done
+        done += 1
+        show(done)
+
+    for name, part in parts.items():
+        show(done)
+        yield name, part(on_epoch)
+
+
+def _at_once(
+    parts: Mapping[str, Part], jobs: int, show: Report
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    context = multiprocessing.get_context("spawn")  # a forked torch may hang in its thread pool
+    count = context.Value("q", 0)
+    pool = ProcessPoolExecutor(jobs, context, initializer=_start, initargs=(count,))
+    try:
+        names = {pool.submit(_work, part): name for name, part in parts.items()}
+        waiting = set(names)
+        while waiting:
+            finished, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+            show(count.value)
+            for future in finished:
+                yield names[future], future.result()
+    finally:
+        # without waiting for parts that nobody will read
+        for process in (pool._processes or {}).values() if waiting else ():
+            process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_count: Any = None
+
+
+def _start(count: Any) -> None:
+    """In a worker: one thread, and where to count epochs."""
+    global _count
+    _count = count
+    torch.set_num_threads(1)
+
+
+def _work(part: Part) -> dict[str, Any]:
+    def on_epoch(*_: Any) -> None:
+        with _count.get_lock():
+            _count.value += 1
+
+    return part(on_epoch)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 
 from symgnn.data import Polytopes
 from symgnn.experiments import paper, polytopes
-from symgnn.experiments.polytopes import COLUMNS, Row, Table
+from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
 from symgnn.experiments.resume import run_parts
 from symgnn.experiments.store import environment, write_json
 from symgnn.experiments.verdicts import verdict
@@ -46,6 +46,7 @@ def run_table(
     rows: Sequence[Row] | None = None,
     node_features: bool = False,
     copies: int = polytopes.COPIES,
+    jobs: int = 1,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train and test the rows of a table; give, and write, its results.json.
@@ -61,16 +62,16 @@ def run_table(
         "node_features": node_features,
         "copies": copies,
     }
-    tests = _tests(table.dimension, copies, node_features)
     parts = {
-        str(row): partial(run_row, table, row, tests, seeds, epochs, node_features) for row in rows
+        str(row): partial(run_row, table.name, row, seeds, epochs, node_features, copies)
+        for row in rows
     }
-    done = run_parts(parts, directory / "rows", settings, epochs, console)
+    done = run_parts(parts, directory / "rows", settings, epochs, console, jobs)
     results = {
         "name": table.name,
         "title": table.title,
         "dimension": table.dimension,
-        "classes": tests["train"].names,
+        "classes": Polytopes(table.dimension).names,
         "columns": list(COLUMNS),
         "rows": done,
         "seeds": list(range(seeds)),
@@ -83,6 +84,7 @@ def run_table(
     return results
 
 
+@cache
 def _tests(dimension: int, copies: int, node_features: bool) -> dict[str, Polytopes]:
     """The training set and the test sets, in float64."""
     return {
@@ -99,16 +101,17 @@ def _tests(dimension: int, copies: int, node_features: bool) -> dict[str, Polyto
 
 
 def run_row(
-    table: Table,
+    name: str,
     row: Row,
-    tests: dict[str, Polytopes],
     seeds: int,
     epochs: int,
     node_features: bool,
-    on_epoch: Any,
+    copies: int,
+    on_epoch: Callable[..., Any] | None = None,
 ) -> dict[str, Any]:
-    """Train one network in all initialisations together, and test it."""
+    """Train one network of a table in all initialisations together, and test it."""
     began = time.perf_counter()
+    table, tests = TABLES[name], _tests(TABLES[name].dimension, copies, node_features)
     train = Polytopes(table.dimension, node_features=node_features)
     batch = Batch.from_data_list(list(train))
     classes = len(train.names)

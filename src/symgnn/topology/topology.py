@@ -72,6 +72,11 @@ class Topology:
             known._check(data.edge_index)
             if (not angles or known.has_angles) and (not pairs or known.has_pairs):
                 return known
+        if torch.compiler.is_compiling():
+            raise RuntimeError(
+                "topology: cannot be made inside torch.compile; before, set "
+                "data.topology = model.topology(data)"
+            )
         pos: Any = getattr(data, "pos", None)
         edge_index: Any = getattr(data, "edge_index", None)
         check_positions(pos)
