@@ -92,7 +92,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         console=console,
     )
     console.print(rich_table(results))
-    console.print(f"report: {write_report(results, out)}", soft_wrap=True)
+    console.print(f"report: {write_report(results, out)}", soft_wrap=True, markup=False)
     return 0
 
 

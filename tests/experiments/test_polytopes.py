@@ -13,6 +13,7 @@ from symgnn.data import SETS, Polytopes
 from symgnn.experiments import TABLES, Row, run_efficiency, run_table, tables
 from symgnn.experiments.paper import cell
 from symgnn.experiments.polytopes import keeps, known_train, network
+from symgnn.experiments.store import write_json
 from symgnn.experiments.verdicts import verdict
 
 QUIET = Console(quiet=True)
@@ -122,12 +123,20 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
     assert ran == ["DGN sum identity", "DGN mean identity", "GN sum identity", "GN sum identity"]
     for a, b in zip(results["rows"], right["rows"], strict=True):
         assert a["cells"] == b["cells"]
-    # other settings, or a damaged file, are run anew
+    # other settings, other code, or a damaged file, are run anew
     small(tmp_path / "killed", *rows, epochs=2)
     assert len(ran) == 7
     (tmp_path / "killed" / "rows" / "DGN-sum-identity.json").write_text("{")
     small(tmp_path / "killed", *rows, epochs=2)
     assert len(ran) == 8
+    monkeypatch.setattr(tables, "code", lambda: {"commit": "another"})
+    small(tmp_path / "killed", *rows, epochs=2)
+    assert len(ran) == 11
+
+
+def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"loss": [1.0, float("nan")], "best": float("inf")})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"loss": [1.0, None], "best": None}
 
 
 def test_rows_at_once_are_the_rows_one_by_one(tmp_path: Path) -> None:

@@ -472,6 +472,9 @@ class Oracle:
             return 1.0
         lengths = [norm(graph.x[i] - graph.x[j]) for j, i, _ in graph.edges]
         longest = max(lengths, key=Tensor.item, default=None)
+        if longest is None or not longest > 0:  # no edge has a length: the spread stands in
+            positions = Values(graph.x, graph.dimension)
+            longest = self.spread(positions, graph)[1] if graph.nodes else None
         return 1.0 if longest is None or not longest > 0 else self.scaling / longest
 
     def first_nodes(self, s: State) -> Values:

@@ -306,3 +306,73 @@ def test_input_is_left_as_it_was() -> None:
     small("agn", coordinate_map="neighbour-sum")(batch)
     assert list(batch.keys()) == keys
     assert torch.equal(batch.pos, pos)
+
+
+def test_data_and_parts_together_are_refused() -> None:
+    with pytest.raises(TypeError, match="not both"):
+        small("dgn")(solids(), x=torch.ones(50, 2))
+
+
+def test_edge_weights_are_refused() -> None:
+    batch = solids()
+    batch.edge_weight = torch.ones(batch.num_edges)
+    with pytest.raises(ValueError, match="edge_weight: is not read"):
+        small("dgn")(batch)
+
+
+def test_graph_features_of_one_axis() -> None:
+    batch = solids()
+    batch.u = torch.ones(15)
+    with pytest.raises(ValueError, match=r"u: has shape \[15\]; store it as \[1, F\]"):
+        small("dgn", graph_features=3)(batch)
+
+
+def test_conv_refuses_a_topology_of_another_graph() -> None:
+    batch, conv = cloud(), DGNConv(0, 3)
+    topology = Topology.of(batch)
+    with pytest.raises(ValueError, match="topology: was made for other edges"):
+        conv(None, batch.pos, batch.edge_index[:, :4], topology=topology)
+    with pytest.raises(ValueError, match="topology: was made for another batch"):
+        conv(None, batch.pos, batch.edge_index, batch=1 - batch.batch, topology=topology)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"out_channels": 4.5}, "out_channels: is 4.5"),
+        ({"in_channels": -1}, "in_channels: is -1"),
+        ({"hidden": 0}, "hidden: is 0"),
+        ({"chunk": 0}, "chunk: is 0"),
+        ({"dropout": 1.0}, "dropout: is 1.0"),
+        ({"aggregation": None}, "aggregation: None"),
+    ],
+)
+def test_conv_refuses_options_that_make_no_sense(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AGNConv(**{"in_channels": 2, "out_channels": 3, **options})
+
+
+def test_conv_checks_the_dimension_and_names_its_own_options() -> None:
+    batch = cloud()
+    with pytest.raises(ValueError, match=r"pos: has 3 coordinates; .* dimension=2"):
+        GNConv(0, 3, dimension=2)(None, batch.pos, batch.edge_index)
+    with pytest.raises(ValueError, match=r"x: is missing, .* in_channels=2"):
+        DGNConv(2, 3)(None, batch.pos, batch.edge_index)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_half_types_count_beyond_their_own_range(aggregation: str) -> None:
+    """70000 is infinite in float16; the mean over as many nodes is not 0."""
+    torch.manual_seed(0)
+    model = build(
+        "dgn", node_features=4, hidden=4, graph_state=False, layers=1, aggregation=aggregation
+    )
+    pos = torch.zeros(70000, 1)
+    none = torch.empty(2, 0, dtype=torch.long)
+    data = Data(pos=pos, edge_index=none, x=torch.full((70000, 4), 0.01))
+    expected = model(data)
+    data.x = data.x.half()
+    got = model.half()(data).float()
+    if aggregation == "mean":
+        torch.testing.assert_close(got, expected, rtol=1e-2, atol=1e-3)
+    assert torch.isfinite(got).all()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
 from helpers import (
     FEATURES,
@@ -219,6 +219,18 @@ def test_a_graph_does_not_feel_the_others_of_its_batch(architecture):
         assert error <= 1e-12, f"{architecture}, {task}: {error}"
 
 
+def test_sdgn_keeps_dilations_without_edges_too():
+    """All pairs are read there, so the scale has to come from elsewhere."""
+    model = random_model("sdgn", task="coordinates", coordinate_map="egcn")
+    pos = torch.randn(6, 3, generator=rng(), dtype=torch.float64)
+    none = torch.empty(2, 0, dtype=torch.long)
+    before = model(Data(pos=pos, edge_index=none))
+    after = model(Data(pos=3 * pos, edge_index=none)) / 3
+    assert "dilation" in model.symmetry
+    assert distance(before, after) <= 1e-9
+    assert distance(before, pos) > 1e-3
+
+
 def test_angle_features_are_relabelled_with_the_angles():
     data = graph(directed(generic_edges()), 3, 0)
     features = {**FEATURES, "angle_features": 2}
@@ -226,10 +238,10 @@ def test_angle_features_are_relabelled_with_the_angles():
     values = torch.randn(index.shape[1], 2, generator=rng(), dtype=torch.float64)
     named = dict(zip(map(tuple, index.T.tolist()), values, strict=True))
     order = torch.randperm(data.num_nodes, generator=rng(1))
-    image = Permutation(order).apply(data)
     data.angle_attr = values
+    image = Permutation(order).apply(data)
     renumbered = order[Topology.of(image).angle_index].T.tolist()
-    image.angle_attr = torch.stack([named[tuple(row)] for row in renumbered])
+    assert torch.equal(image.angle_attr, torch.stack([named[tuple(row)] for row in renumbered]))
     for chunk in (None, 30):
         model = random_model("agn", dimension=3, chunk=chunk, **features)
         before, after = model(data), model(image)

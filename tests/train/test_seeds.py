@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
 
 import symgnn
 from symgnn.train import Seeds
@@ -21,7 +22,7 @@ def cross_entropy(outputs: Tensor, data: Data) -> Tensor:
     return nn.functional.cross_entropy(outputs, data.y)
 
 
-@pytest.mark.parametrize("psi", ["identity", "neighbour-sum"])
+@pytest.mark.parametrize("psi", ["identity", "neighbour-sum", "scale-u"])
 @pytest.mark.parametrize("name", ["gn", "sdgn", "agn", "cgn"])
 def test_seed_s_of_many_is_seed_s_alone(name: str, psi: str) -> None:
     """Trained together or alone, or by an ordinary loop: the same, to rounding."""
@@ -79,6 +80,9 @@ def test_batches_by_epoch() -> None:
     losses = seeds.fit(batches, cross_entropy, epochs=3)
     assert losses.shape == (3, 2)
     assert (losses > 0).all()
+    loader = Seeds(make, 2).fit(DataLoader(graphs, batch_size=2), cross_entropy, epochs=3)
+    assert loader.shape == (3, 2)
+    assert (loader[-1] < loader[0]).all()
 
 
 def test_predict_gives_mean_and_deviation() -> None:

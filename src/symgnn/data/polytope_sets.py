@@ -39,7 +39,7 @@ class Polytopes(InMemoryDataset):
     Without `transformation`, one graph per class with circumradius 1, centred. With one of
     :data:`SETS`, `copies` of each, every copy transformed at random; the same seed gives the same
     set. Node features there are none; `node_features=True` adds two that are not all identical,
-    drawn from the seed, the same for every copy of a class.
+    the same in every set and for every copy of a class.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from symgnn.data.polytope_sets import AFFINE_SETS
 from symgnn.experiments import polytopes
 from symgnn.experiments.polytopes import COPIES, Row
 from symgnn.experiments.resume import run_parts
-from symgnn.experiments.store import environment, write_json
+from symgnn.experiments.store import code, environment, write_json
 from symgnn.train import Seeds
 
 NAME = "data-efficiency"
@@ -40,7 +40,7 @@ def run_efficiency(
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train GN on growing sets and the others on one sample; give, and write, results.json."""
-    settings = {"seeds": seeds, "epochs": epochs, "copies": copies}
+    settings = {"seeds": seeds, "epochs": epochs, "copies": copies, **code()}
     parts = {
         f"{row.block} {column} {count}": partial(
             run_point, row, column, count, seeds, epochs, copies

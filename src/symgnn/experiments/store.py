@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -19,10 +20,24 @@ def write_json(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(json.dumps(value, indent=1, allow_nan=False))
+        temporary.write_text(json.dumps(_finite(value), indent=1, allow_nan=False))
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for every number that is not finite, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def code() -> dict[str, str]:
+    """Which code a part of a result was made with; a part of other code is made again."""
+    return {"symgnn": symgnn.__version__, "commit": _commit()}
 
 
 def read_json(path: Path) -> Any:

@@ -17,7 +17,7 @@ from symgnn.data import Polytopes
 from symgnn.experiments import paper, polytopes
 from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
 from symgnn.experiments.resume import run_parts
-from symgnn.experiments.store import environment, write_json
+from symgnn.experiments.store import code, environment, write_json
 from symgnn.experiments.verdicts import verdict
 from symgnn.train import Seeds
 
@@ -61,6 +61,7 @@ def run_table(
         "epochs": epochs,
         "node_features": node_features,
         "copies": copies,
+        **code(),
     }
     parts = {
         str(row): partial(run_row, table.name, row, seeds, epochs, node_features, copies)

@@ -258,6 +258,8 @@ class Permutation(Transformation):
         out.topology = None  # it is that of the old numbers
         del out.topology
         for key, value in data.to_dict().items():
+            if key == "angle_attr" and isinstance(value, Tensor):
+                continue  # below: in the order of the new angles
             if is_sparse(value):
                 raise ValueError(f"data: {key} is sparse; pass an edge_index instead")
             if isinstance(value, Tensor) and ("index" in key or key == "face"):
@@ -268,8 +270,22 @@ class Permutation(Transformation):
                 out[key] = value[self.order.to(value.device)]
             elif data.is_node_attr(key):
                 out[key] = value[self.order.cpu().numpy()]
+        if isinstance(data.to_dict().get("angle_attr"), Tensor):
+            out.angle_attr = data.angle_attr[_old_angles(data, out, self.order)]
         return out
 
     @classmethod
     def _draw(cls, cloud: Cloud, generator: Generator | None) -> Self:
         return cls(torch.randperm(len(cloud.points), generator=generator))
+
+
+def _old_angles(old: Data, new: Data, order: Tensor) -> Tensor:
+    """The number that each angle of a relabelled graph had before `[A]`."""
+    from symgnn.topology import Topology  # which builds on this package
+
+    def keys(angles: Tensor) -> Tensor:
+        j, i, k = angles
+        return (i * old.num_nodes + j) * old.num_nodes + k
+
+    before, after = (Topology.build(g.edge_index, g.num_nodes).angle_index for g in (old, new))
+    return torch.searchsorted(keys(before), keys(order.to(after.device)[after]))

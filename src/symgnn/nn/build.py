@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
@@ -89,20 +90,18 @@ def build(
     task = _named("task", task, {name: name for name in TASKS})
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     names = ("node_features", "edge_features", "angle_features", "graph_features")
-    maps = [coordinate_map_of(coordinate_map) for _ in range(_count("layers", layers, 1))]
+    maps = [coordinate_map_of(coordinate_map) for _ in range(check_count("layers", layers, 1))]
     readable = spec.reads | (maps[0].reads if maps[0] else frozenset())
     for name, (value, count) in zip(names, features.items(), strict=True):
-        if _count(name, count, 0) and value not in readable:
+        if check_count(name, count, 0) and value not in readable:
             raise ValueError(f"{name}: is {count}, but {spec.name} reads no {value}; leave it out")
     for name, count in (("outputs", outputs), ("hidden", hidden)):
-        _count(name, count, 1)
-    _count("mlp_layers", mlp_layers, 0)
+        check_count(name, count, 1)
+    check_count("mlp_layers", mlp_layers, 0)
     if dimension is not None:
-        _count("dimension", dimension, 1)
+        check_count("dimension", dimension, 1)
     if chunk is not None:
-        _count("chunk", chunk, 1)
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout: is {dropout}; give a rate from 0 to below 1")
+        check_count("chunk", chunk, 1)
     if task == "coordinates" and maps[0] is None:
         raise ValueError(
             "coordinate_map: is 'identity', so coordinates would come out as they went in; "
@@ -114,9 +113,9 @@ def build(
         embedding=hidden,
         layers=layers,
         width=Width(
-            _count("mlp_hidden", 2 * hidden if mlp_hidden is None else mlp_hidden, 1),
+            check_count("mlp_hidden", 2 * hidden if mlp_hidden is None else mlp_hidden, 1),
             mlp_layers,
-            dropout,
+            check_rate(dropout),
         ),
         aggregation=aggregations(aggregation),
         coordinate_maps=maps,
@@ -147,7 +146,7 @@ def coordinate_map_of(coordinate_map: str | CoordinateMap) -> CoordinateMap | No
 def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
     """The aggregation of every movement."""
     chosen = dict.fromkeys(MOVEMENTS, "mean")
-    if isinstance(aggregation, str):
+    if not isinstance(aggregation, Mapping):
         aggregation = dict.fromkeys(MOVEMENTS, aggregation)
     for movement, how in aggregation.items():
         _named("aggregation", movement, chosen)
@@ -164,10 +163,18 @@ def _named(field: str, name: Any, table: Mapping[str, Any]) -> Any:
     raise ValueError(f"{field}: {name!r}: {hint} choose from {', '.join(table)}")
 
 
-def _count(name: str, value: int, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+def check_count(name: str, value: int, least: int) -> int:
+    """A whole number of at least `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: is {value!r}; give a whole number of at least {least}")
-    return value
+    return int(value)
+
+
+def check_rate(dropout: float) -> float:
+    """A rate of dropout."""
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout: is {dropout}; give a rate from 0 to below 1")
+    return dropout
 
 
 def _positive(name: str, value: float) -> float:

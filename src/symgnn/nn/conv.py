@@ -10,9 +10,15 @@ from torch import Tensor, nn
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.nn.architectures import AGN, CGN, COMBINED, DGN, GN, SDGN
 from symgnn.nn.block import Block, symmetry_of
-from symgnn.nn.build import aggregations, coordinate_map_of, spec_of
+from symgnn.nn.build import (
+    aggregations,
+    check_count,
+    check_rate,
+    coordinate_map_of,
+    spec_of,
+)
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.inputs import check_features, first_width, start
+from symgnn.nn.inputs import check_dimension, check_features, first_width, start
 from symgnn.nn.spec import Spec
 from symgnn.nn.update import Width
 from symgnn.topology import Topology
@@ -56,6 +62,13 @@ class Conv(nn.Module):
     ) -> None:
         super().__init__()
         self.spec = spec_of(architecture)
+        check_count("in_channels", in_channels, 0)
+        check_count("out_channels", out_channels, 1)
+        check_count("hidden", hidden, 1)
+        for name, value in (("edge_dim", edge_dim), ("dimension", dimension), ("chunk", chunk)):
+            if value is not None:
+                check_count(name, value, 0 if name == "edge_dim" else 1)
+        self.dimension = dimension
         self.in_channels, self.out_channels = in_channels, out_channels
         self.features = {"v": in_channels, "e": edge_dim or 0}
         self.chunk = chunk
@@ -65,7 +78,7 @@ class Conv(nn.Module):
             self.spec,
             {**sizes, "v": first_width(self.spec, sizes, dimension)},
             {"v": out_channels, "e": hidden, "a": hidden, "u": hidden},
-            Width(hidden, mlp_layers, dropout),
+            Width(hidden, check_count("mlp_layers", mlp_layers, 0), check_rate(dropout)),
             aggregations(aggregation),
             psi,
             frozenset("v" if psi is None else "vx"),
@@ -97,7 +110,11 @@ class Conv(nn.Module):
                 angles=self.block.needs_angles,
                 pairs=self.block.map is not None and self.block.map.all_pairs,
             )
-        check_features(topology, self.features, x, edge_attr)
+        else:
+            topology.check(edge_index, batch)
+        check_dimension(pos, self.dimension)
+        options = ("in_channels", "edge_dim", "", "")
+        check_features(topology, self.features, x, edge_attr, options=options)
         state, scale = start(self.spec, pos, topology, x, edge_attr, chunk=self.chunk)
         state = self.block(state)
         assert state.v is not None

@@ -14,14 +14,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from symgnn.geometry.measures import length, root
+from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import AFFINE, EVERYTHING, PERMUTATIONS, SIMILARITIES, Symmetry
-from symgnn.nn.fields import Field, accumulate, lift
+from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
 from symgnn.nn.sources import Source, e, u, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
 from symgnn.nn.update import Update, Width
-from symgnn.topology import Topology
 
 
 class CoordinateMap(nn.Module):
@@ -198,9 +197,8 @@ class _Neighbours(CoordinateMap):
         if self.max_growth is None:
             return x + _pull(x, coefficient, edge_index)
         if state.start is None:
-            centre = accumulate(x, topology.batch, topology.num_graphs, "sum")
-            centre = centre / topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
-            state.start = centre, _spread(x - lift(centre, topology.batch), topology)
+            centre = centroid(x, topology)
+            state.start = centre, spread(x - lift(centre, topology.batch), topology)
         centre, width = state.start
         # Divided by a power of two, which is exact, no step on the way to the bound overflows.
         size = accumulate(coefficient.detach().abs(), edge_index[1], len(x), "max")
@@ -209,7 +207,7 @@ class _Neighbours(CoordinateMap):
         of_node = lift(power, topology.batch)
         pull = _pull(x, coefficient / lift(of_node, edge_index[1]), edge_index)
         away = (x - lift(centre, topology.batch)) / of_node + pull
-        reach = _spread(away, topology)
+        reach = spread(away, topology)
         outside = reach > self.max_growth * width / power
         shrink = self.max_growth * width / torch.where(outside, reach, 1.0)
         inside = x + pull * lift(torch.where(outside, 0.0, power), topology.batch)
@@ -290,14 +288,3 @@ def all_pairs_state(state: State) -> State:
         parallel = accumulate(rows.new_ones(len(rows), 1), topology.edge_pair, count, "sum")
         edges = Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
     return State(pairs, state.x, v=state.v, e=edges, u=state.u)
-
-
-def _spread(away: Tensor, topology: Topology) -> Tensor:
-    """The root mean square length of the vectors of each graph `[N, n] -> [G, 1]`."""
-    batch, graphs = topology.batch, topology.num_graphs
-    lengths = length(away).unsqueeze(-1)
-    # divided by the largest before squaring: coordinates may be 1e-30 or 1e30
-    largest = accumulate(lengths.detach(), batch, graphs, "max").clamp(min=0)
-    largest = torch.where(largest == 0, 1.0, largest)
-    square = accumulate((lengths / lift(largest, batch)).square(), batch, graphs, "sum")
-    return largest * root(square / topology.nodes_of_graph.clamp(min=1).unsqueeze(-1))

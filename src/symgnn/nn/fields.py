@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from symgnn.geometry.measures import at_least_float32, ray_pairs
+from symgnn.geometry.measures import at_least_float32, length, ray_pairs, root
 
 if TYPE_CHECKING:
     from symgnn.nn.sources import Measure
@@ -57,6 +57,23 @@ def edges_to_rays(rows: Tensor, topology: Topology) -> Tensor:
     return (edges * topology.ray_edge_weight.unsqueeze(-1).to(rows.dtype)).sum(1)
 
 
+def centroid(x: Tensor, topology: Topology) -> Tensor:
+    """The mean of the vectors of each graph `[N, n] -> [G, n]`."""
+    total = accumulate(x, topology.batch, topology.num_graphs, "sum")
+    return total / topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
+
+
+def spread(away: Tensor, topology: Topology) -> Tensor:
+    """The root mean square length of the vectors of each graph `[N, n] -> [G, 1]`."""
+    batch, graphs = topology.batch, topology.num_graphs
+    lengths = length(away).unsqueeze(-1)
+    # divided by the largest before squaring: coordinates may be 1e-30 or 1e30
+    largest = accumulate(lengths.detach(), batch, graphs, "max").clamp(min=0)
+    largest = torch.where(largest == 0, 1.0, largest)
+    square = accumulate((lengths / lift(largest, batch)).square(), batch, graphs, "sum")
+    return largest * root(square / topology.nodes_of_graph.clamp(min=1).unsqueeze(-1))
+
+
 class Field:
     """A value on nodes, edges or graphs, `[rows, w]`, whose last linear map may be outstanding.
 
@@ -91,7 +108,7 @@ class Field:
         """The value reduced to a coarser domain by sum, mean or max, `[rows of to, w]`."""
         to = f"{place} ray" if place else to
         total = self._total(to, "max" if how == "max" else "sum")
-        count = self._count(to).unsqueeze(-1)
+        count = self._count(to).unsqueeze(-1).to(total.dtype)
         if how == "max":
             return torch.where(count > 0, total, 0.0)
         if how == "mean":
@@ -100,7 +117,8 @@ class Field:
         if not self._defers:
             return total
         assert self.last is not None
-        return linear(total, self.last.weight) + count.to(self.last.bias.dtype) * self.last.bias
+        # in the type of the total: a half type could not hold a sum over many rows
+        return linear(total, self.last.weight.to(total.dtype)) + count * self.last.bias
 
     @property
     def _defers(self) -> bool:
@@ -123,10 +141,10 @@ class Field:
     def _count(self, to: str) -> Tensor:
         """How many rows went into each row of a reduction."""
         if to == "node":
-            return self.topology.edges_of_node.to(self.hidden.dtype)
+            return self.topology.edges_of_node
         if self.domain == "node":
-            return self.topology.nodes_of_graph.to(self.hidden.dtype)
-        return self._sum_over_nodes(self.topology.edges_of_node).to(self.hidden.dtype)
+            return self.topology.nodes_of_graph
+        return self._sum_over_nodes(self.topology.edges_of_node)
 
     def _sum_over_nodes(self, numbers: Tensor) -> Tensor:
         return numbers.new_zeros(self.topology.num_graphs).index_add(
@@ -213,14 +231,14 @@ class AngleField(Field):
     def _count(self, to: str) -> Tensor:
         degree = self.topology.degree
         if to == "node":
-            return (degree * (degree - 1)).to(self.hidden.dtype)
+            return degree * (degree - 1)
         if to == "graph":
-            return self._sum_over_nodes(degree * (degree - 1)).to(self.hidden.dtype)
+            return self._sum_over_nodes(degree * (degree - 1))
         end = 1 if to == "target ray" else 0
         ray = self.topology.target_ray if end else self.topology.source_ray
         assert ray is not None
         angles = (lift(degree, self.topology.edge_index[end]) - 1).clamp(min=0)
-        return torch.where(ray < self.topology.num_rays, angles, 0).to(self.hidden.dtype)
+        return torch.where(ray < self.topology.num_rays, angles, 0)
 
 
 def _over(rows: Tensor, axis: int, op: str) -> Tensor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32, length
-from symgnn.nn.fields import AngleField, Field, accumulate, lift
+from symgnn.nn.fields import AngleField, Field, accumulate, centroid, lift, spread
 from symgnn.nn.sources import Measure
 from symgnn.nn.spec import Spec, width_of
 from symgnn.nn.state import State
@@ -27,6 +27,7 @@ def start(
     chunk: int | None = None,
 ) -> tuple[State, Tensor | None]:
     """The state of the input, and by what its coordinates were scaled `[N, 1]`, if they were."""
+    check_shape("pos", pos, "[N, n]")
     if pos.shape[0] != topology.num_nodes:
         raise ValueError(
             f"pos: has {pos.shape[0]} rows, but the topology has {topology.num_nodes} nodes; "
@@ -45,14 +46,20 @@ def start(
 
 
 def scaled(x: Tensor, topology: Topology, scaling: float | None) -> tuple[Tensor, Tensor | None]:
-    """Coordinates times `scaling / (longest edge)` of their graph; as they are without edges."""
+    """Coordinates times `scaling / (longest edge)` of their graph.
+
+    Where no edge has a length, the root mean square distance from the centroid stands in for it,
+    and where that is zero too, coordinates are left as they are.
+    """
     if scaling is None:
         return x, None
     source, target = topology.edge_index
     edges = length(lift(x, source) - lift(x, target)).unsqueeze(-1)
     nodes = accumulate(edges, target, topology.num_nodes, "max")
     longest = accumulate(nodes, topology.batch, topology.num_graphs, "max")
-    none = longest <= 0  # -inf where there are no edges
+    away = spread(x - lift(centroid(x, topology), topology.batch), topology)
+    longest = torch.where(longest <= 0, away, longest)  # -inf where there are no edges
+    none = longest == 0
     factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
     factor = lift(factor, topology.batch)
     return x * factor, factor
@@ -87,6 +94,18 @@ def _given_angles(topology: Topology, angle_attr: Tensor, chunk: int | None) -> 
     return AngleField(topology, compute, angle_attr.new_empty(0, angle_attr.shape[1]), chunk=chunk)
 
 
+def check_dimension(pos: Tensor, dimension: int | None) -> None:
+    """The coordinates are as many as the model was built for."""
+    if dimension is not None and pos.shape[-1] != dimension:
+        raise ValueError(
+            f"pos: has {pos.shape[-1]} coordinates; the model was built with dimension={dimension}"
+        )
+
+
+#: What the widths of x, edge_attr, angle_attr and u are called in `build`.
+OPTIONS = ("node_features", "edge_features", "angle_features", "graph_features")
+
+
 def check_features(
     topology: Topology,
     features: Mapping[str, int],
@@ -94,12 +113,19 @@ def check_features(
     edge_attr: Tensor | None,
     angle_attr: Tensor | None = None,
     u: Tensor | None = None,
+    options: Sequence[str] = OPTIONS,
 ) -> None:
     """Every value that is given is read, and every one that is read is given, in its shape."""
-    _check("x", x, "node_features", features.get("v", 0), topology.num_nodes)
-    _check("edge_attr", edge_attr, "edge_features", features.get("e", 0), topology.num_edges)
-    _check("angle_attr", angle_attr, "angle_features", features.get("a", 0), topology.num_angles)
-    _check("u", u, "graph_features", features.get("u", 0), topology.num_graphs)
+    node, edge, angle, graph = options
+    _check("x", x, node, features.get("v", 0), topology.num_nodes)
+    _check("edge_attr", edge_attr, edge, features.get("e", 0), topology.num_edges)
+    _check("angle_attr", angle_attr, angle, features.get("a", 0), topology.num_angles)
+    if u is not None and u.dim() == 1:
+        raise ValueError(
+            f"u: has shape {list(u.shape)}; store it as [1, F] in each graph (use .unsqueeze(0)), "
+            "so that a batch has [G, F]"
+        )
+    _check("u", u, graph, features.get("u", 0), topology.num_graphs)
 
 
 def _check(name: str, value: Tensor | None, option: str, width: int, rows: int) -> None:

@@ -11,7 +11,7 @@ from symgnn.geometry.symmetry import Symmetry
 from symgnn.nn.architectures import EDGE_READOUT, GRAPH_READOUT, NODE_READOUT
 from symgnn.nn.block import Block, live, symmetry_of
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.inputs import check_features, first_width, start
+from symgnn.nn.inputs import check_dimension, check_features, first_width, start
 from symgnn.nn.spec import Spec
 from symgnn.nn.update import Width
 from symgnn.topology import Topology
@@ -108,16 +108,16 @@ class Model(nn.Module):
     ) -> Tensor:
         """Apply the model to a `Data` or `Batch`, or to its parts: `pos` and `topology`, ..."""
         if data is not None:
+            if any(part is not None for part in (pos, topology, x, edge_attr, angle_attr, u)):
+                raise TypeError("forward takes a Data or Batch, or its parts, not both")
+            if getattr(data, "edge_weight", None) is not None:
+                raise ValueError("edge_weight: is not read; give it as edge_attr [E, 1] instead")
             topology = self.topology(data)
             pos, x, edge_attr = data.pos, data.x, data.edge_attr
             angle_attr, u = getattr(data, "angle_attr", None), getattr(data, "u", None)
         if pos is None or topology is None:
             raise TypeError("forward takes a Data or Batch, or pos=... and topology=...")
-        if self.dimension is not None and pos.shape[1] != self.dimension:
-            raise ValueError(
-                f"pos: has {pos.shape[1]} coordinates; the model was built with "
-                f"dimension={self.dimension}"
-            )
+        check_dimension(pos, self.dimension)
         check_features(topology, self.features, x, edge_attr, angle_attr, u)
         state, scale = start(self.spec, pos, topology, x, edge_attr, angle_attr, u, self.chunk)
         for block in self.blocks:

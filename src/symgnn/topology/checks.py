@@ -9,7 +9,10 @@ from torch import Tensor
 def check_positions(pos: Any) -> None:
     """`pos` is `[N, n]`, n >= 1, floating point and finite."""
     if pos is None:
-        raise ValueError("pos: the graph has no coordinates; set data.pos to a [N, n] tensor")
+        raise ValueError(
+            "pos: the graph has no coordinates; set data.pos to a [N, n] tensor (of a HeteroData, "
+            "use data.to_homogeneous())"
+        )
     check_shape("pos", pos, "[N, n]")
     if pos.shape[1] < 1:
         raise ValueError("pos: has shape [N, 0]; coordinates need at least one dimension")

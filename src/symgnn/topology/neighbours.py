@@ -218,8 +218,8 @@ def _rejoin(data: Data, build: Callable[[Tensor, Tensor | None], Tensor]) -> Dat
         raise ValueError("data.pos is missing; set it to the coordinates, of shape [N, n]")
     edge_index = build(data.pos, data.batch)
     data.edge_index = edge_index
-    data.edge_attr = None
-    data.edge_weight = None
+    for name in ("edge_attr", "edge_weight", "edge_type", "angle_attr", "ray_index", "topology"):
+        data[name] = None
     if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
         # A batch remembers where each graph's edges begin, to take itself apart again.
         count = torch.bincount(data.batch[edge_index[1]], minlength=data.num_graphs).cpu()

@@ -69,7 +69,7 @@ class Topology:
         """
         known = getattr(data, "topology", None)
         if isinstance(known, Topology):  # a batch of graphs that have one each has a list
-            known._check(data.edge_index)
+            known.check(data.edge_index, getattr(data, "batch", None))
             if (not angles or known.has_angles) and (not pairs or known.has_pairs):
                 return known
         if torch.compiler.is_compiling():
@@ -125,10 +125,18 @@ class Topology:
             topology = dataclasses.replace(topology, **all_pairs(edge_index, batch, num_graphs))
         return topology
 
-    def _check(self, edge_index: Tensor) -> None:
-        """Refuse to stand for a graph with other edges."""
-        if self.edge_index is edge_index or torch.compiler.is_compiling():
+    def check(self, edge_index: Any, batch: Tensor | None = None) -> None:
+        """Refuse to stand for a graph with other edges, or for another batch."""
+        if torch.compiler.is_compiling():
             return
+        if batch is not None and batch is not self.batch and not torch.equal(self.batch, batch):
+            raise ValueError(
+                "topology: was made for another batch; apply AddTopology again, or "
+                "del data.topology"
+            )
+        if self.edge_index is edge_index:
+            return
+        check_edges(edge_index, self.num_nodes)
         if not torch.equal(self.edge_index, edge_index):
             raise ValueError(
                 f"topology: was made for other edges ({self.num_edges}) than edge_index has "

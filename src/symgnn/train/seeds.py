@@ -73,7 +73,7 @@ class Seeds:
 
     def fit(
         self,
-        data: Data | Callable[[int], Iterable[Data]],
+        data: Data | Iterable[Data] | Callable[[int], Iterable[Data]],
         loss: Loss,
         *,
         epochs: int,
@@ -83,14 +83,16 @@ class Seeds:
     ) -> Tensor:
         """Train all models with Adam; give the losses `[epochs, S]`.
 
-        `data` is one batch for every step, or a function from the epoch to its batches. Each
-        model sees the same batches. `on_epoch(epoch, losses)` is called after each epoch.
+        `data` is one batch for every step, a loader, or a function from the epoch to its batches.
+        Each model sees the same batches. `on_epoch(epoch, losses)` is called after each epoch.
         """
         if isinstance(data, Data):
             epochs_of: Iterable[Iterable[Data]]
             epochs_of = itertools.repeat([_prepared(self.model, data)], epochs)
-        else:
+        elif callable(data):
             epochs_of = map(data, range(epochs))
+        else:
+            epochs_of = itertools.repeat(data, epochs)
         optimiser = torch.optim.Adam(
             list(self.parameters.values()), learning_rate, weight_decay=weight_decay, fused=True
         )
@@ -123,7 +125,8 @@ class Seeds:
     def member(self, k: int) -> dict[str, Tensor]:
         """The `state_dict` of the k-th model."""
         state = {**self.parameters, **self.buffers}
-        return {name: value[k].detach().clone() for name, value in state.items()}
+        names = self.model.state_dict()
+        return {name: state[name][k].detach().clone() for name in names}
 
 
 def _prepared(model: nn.Module, data: Data) -> Data:
