@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clouds import points, rng
 from symgnn.geometry.transformations import Inversion, SpecialConformal
 
 CONFORMAL = [Inversion, SpecialConformal]
@@ -13,16 +14,6 @@ CONFORMAL = [Inversion, SpecialConformal]
 few = settings(max_examples=25, deadline=None)
 dimensions = st.integers(1, 6)
 seeds = st.integers(0, 10**6)
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def points(n, seed=0, count=9):
-    """A cloud away from the origin and of a size other than 1."""
-    x = torch.randn(count, n, generator=rng(seed + 77), dtype=torch.float64)
-    return 3 * x + 5
 
 
 def cross_ratio(x, a, b, c, d):

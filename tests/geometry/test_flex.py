@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import networkx as nx
@@ -7,6 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clouds import directed, edge_lengths, random_tree, rng, vertex_angles
+from clouds import graph_points as points
 from symgnn.geometry.local import Flex, NoSuchTransformation
 from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
 from symgnn.geometry.rigidity import flexing_part
@@ -15,47 +16,7 @@ few = settings(max_examples=20, deadline=None)
 seeds = st.integers(0, 10**6)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Threads make many small matrices slower, not faster."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def points(count, n, seed=0):
-    return 2 * torch.randn(count, n, generator=rng(seed + 5), dtype=torch.float64) + 3
-
-
-def directed(graph):
-    pairs = [edge for a, b in graph.edges for edge in ((a, b), (b, a))]
-    return torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T
-
-
-def random_tree(count, seed):
-    parents = [int(torch.randint(i, (), generator=rng(seed + i))) for i in range(1, count)]
-    return nx.Graph(zip(range(1, count), parents, strict=True))
-
-
-def edge_lengths(pos, edge_index):
-    return (pos[edge_index[0]] - pos[edge_index[1]]).norm(dim=1)
-
-
-def vertex_angles(pos, graph):
-    """All angles at nodes between two of their neighbours."""
-    found = []
-    for node in graph:
-        for a, b in itertools.combinations(sorted(graph[node]), 2):
-            first, second = pos[a] - pos[node], pos[b] - pos[node]
-            # half of it from the difference and the sum of unit vectors: exact near 0 and pi
-            first, second = first / first.norm(), second / second.norm()
-            found.append(2 * torch.atan2((first - second).norm(), (first + second).norm()))
-    return torch.stack(found)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def check_flex(pos, edge_index, seed, **options):

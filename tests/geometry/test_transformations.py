@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+from clouds import points, rng
 from symgnn.geometry.sampling import cloud_of
 from symgnn.geometry.transformations import (
     Affine,
@@ -36,25 +37,6 @@ EUCLIDEAN = [Translation, Rotation, Reflection]
 few = settings(max_examples=25, deadline=None)
 dimensions = st.integers(1, 6)
 seeds = st.integers(0, 10**6)
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def points(n, seed=0, count=9):
-    """A cloud away from the origin and of a size other than 1."""
-    x = torch.randn(count, n, generator=rng(seed + 77), dtype=torch.float64)
-    return 3 * x + 5
-
-
-@pytest.fixture
-def one_thread():
-    """Threads make many small matrices slower, not faster."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("kind", KINDS)
