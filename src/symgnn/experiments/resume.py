@@ -58,6 +58,8 @@ def run_parts(
         for name, result in run(missing, jobs, show):
             write_json(files[name], {"settings": dict(settings), "result": result})
             results[name] = result
+            if not console.is_terminal:  # where there is no bar, such as in a log
+                console.print(f"{name}: done, {len(results)} of {len(parts)}")
     return [results[name] for name in parts]
 
 

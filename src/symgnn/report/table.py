@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +15,7 @@ def rich_table(results: Results) -> Table:
     table = Table(
         title=Text(results.get("title", results["name"])),
         caption=Text(_caption(results)),
-        box=box.SIMPLE_HEAD,
+        box=None,
         show_edge=False,
         pad_edge=False,
         padding=(0, 1, 0, 0),
@@ -26,7 +25,9 @@ def rich_table(results: Results) -> Table:
         table.add_column(Text(head(column)), justify="right", no_wrap=True)
     rows = rows_of(results)
     for row, after in zip(rows, [*rows[1:], None], strict=True):
-        name = Text.assemble(row["block"], "\n", (setting(row), "dim"))
+        # in as few characters as can be read: the table of the paper fits in 80 columns
+        short = setting(row).replace("neighbour-sum", "n.-sum")
+        name = Text.assemble(row["block"], "\n", (short, "dim"))
         if is_efficiency(results):
             name = Text.assemble(row["block"], " ", (setting(row), "dim"))
         cells = [_rich_cell(row["cells"].get(column)) for column in results["columns"]]
@@ -74,9 +75,14 @@ def _caption(results: Results) -> str:
 def _rich_cell(cell: Cell | None) -> Text:
     if cell is None:
         return Text("–", style="dim")
-    text = Text(ours(cell), style=verdict_of(cell).style)
+    text = Text(_short(ours(cell)), style=verdict_of(cell).style)
     paper = papers(cell)
-    return text if paper is None else Text.assemble(text, "\n", (paper, "dim"))
+    return text if paper is None else Text.assemble(text, "\n", (_short(paper), "dim"))
+
+
+def _short(number: str) -> str:
+    """`0.96±.04`."""
+    return number.replace("±0.", "±.")
 
 
 def _markdown_cell(cell: Cell | None) -> str:
