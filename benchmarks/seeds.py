@@ -5,6 +5,10 @@
 Prints, for DGN and AGN on the polytopes, how many times faster a training step of ten
 initialisations in one computation (`symgnn.train.Seeds`) is than ten steps of one. Steps of both
 kinds alternate, so that whatever else the machine does hits both alike; medians are compared.
+
+Found on two cores (torch 2.13), with one thread and with two: DGN n=3 3.0 and 3.5, AGN n=3 2.8 and
+3.5, AGN n=5 1.8 and 2.5 times faster. A step of one is mostly overhead on graphs this small, a step
+of ten mostly arithmetic, so the ratio falls as graphs grow.
 """
 
 import statistics
