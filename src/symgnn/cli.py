@@ -81,6 +81,8 @@ def _reproduce(options: argparse.Namespace) -> int:
         if getattr(options, field) < 1:
             raise ValueError(f"--{field}: is {getattr(options, field)}; give at least 1")
     out = options.out / options.name
+    if options.name in REPRODUCIBLE:
+        _make_directory(out)
     results = reproduce(
         options.name,
         out,
@@ -94,6 +96,16 @@ def _reproduce(options: argparse.Namespace) -> int:
     console.print(rich_table(results))
     console.print(f"report: {write_report(results, out)}", soft_wrap=True, markup=False)
     return 0
+
+
+def _make_directory(out: Path) -> None:
+    """Before anything is trained, so that no result is lost for want of a place."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"--out: cannot make {out} ({error.strerror}); choose another directory"
+        ) from None
 
 
 if __name__ == "__main__":

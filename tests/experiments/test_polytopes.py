@@ -190,6 +190,17 @@ def test_wrong_calls(
     assert error.count("\n") == 1
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tables, "run_row", lambda *_: pytest.fail("it was trained"))
+    (tmp_path / "file").write_text("")
+    assert main(["reproduce", "polytopes-3d", "--jobs", "1", "--out", str(tmp_path / "file")]) == 2
+    error = capsys.readouterr().err
+    assert "--out: cannot make" in error
+    assert error.count("\n") == 1
+
+
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--list"]) == 0
     out = capsys.readouterr().out
