@@ -69,7 +69,9 @@ def _reproduce(options: argparse.Namespace) -> int:
 
     from symgnn.experiments import REPRODUCIBLE, reproduce
     from symgnn.report import rich_table, write_report
+    from symgnn.train import keep_memory
 
+    keep_memory()
     console = Console()
     if options.list:
         for name, title in REPRODUCIBLE.items():

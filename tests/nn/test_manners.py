@@ -152,9 +152,11 @@ def test_export(name: str, psi: str) -> None:
 
 
 def test_export_with_any_number_of_nodes() -> None:
-    """The sizes of a graph can be left open, for one pattern of degrees."""
+    """The sizes of a graph can be left open, and the degrees of its nodes too."""
     model = small("agn")
     small_ring, large_ring = ring(6), ring(11)
+    chord = torch.tensor([[0, 5], [5, 0]])
+    large_ring.edge_index = torch.cat([large_ring.edge_index, chord], 1)
     given = {"pos": small_ring.pos, "topology": model.topology(small_ring)}
     sizes = torch.export.ShapesCollection()
     for tensor in torch.utils._pytree.tree_leaves(given):

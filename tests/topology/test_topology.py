@@ -27,7 +27,7 @@ from helpers import (
 from symgnn.geometry import Permutation, angle
 from symgnn.nn import AGN
 from symgnn.nn.sources import a, theta, u, v
-from symgnn.topology import AddTopology, Topology
+from symgnn.topology import AddTopology, Movement, Topology
 
 few = settings(max_examples=40, deadline=None)
 
@@ -70,20 +70,49 @@ def test_angles_are_all_ordered_pairs_of_neighbours(case):
 
 @given(multigraphs())
 @few
-def test_buckets_hold_the_vertices_of_equal_degree(case):
+def test_rays_are_sorted_and_have_angles(case):
     edge_index, nodes = case
     topology = Topology.build(edge_index, nodes)
     near = neighbours_of(edge_index, nodes)
-    degrees = [n.shape[1] for n in topology.neighbours]
-    assert degrees == sorted(set(degrees)) == sorted({len(n) for n in near if len(n) > 1})
-    for vertices, around in zip(topology.vertices, topology.neighbours, strict=True):
-        for vertex, row in zip(vertices.tolist(), around.tolist(), strict=True):
-            assert sorted(row) == sorted(near[vertex])
-    members = [v for part in topology.vertices for v in part.tolist()]
-    assert sorted(members) == [i for i in range(nodes) if len(near[i]) > 1]
     rays = list(zip(topology.ray_vertex.tolist(), topology.ray_neighbour.tolist(), strict=True))
-    assert len(rays) == len(set(rays)) == topology.num_rays
-    assert set(rays) == {(i, j) for i in range(nodes) if len(near[i]) > 1 for j in near[i]}
+    assert rays == sorted((i, j) for i in range(nodes) if len(near[i]) > 1 for j in near[i])
+    assert topology.degree.tolist() == [len(n) if len(n) > 1 else 0 for n in near]
+
+
+def matrix(movement: Movement, columns: int) -> torch.Tensor:
+    """A movement as the matrix that it is."""
+    rows = torch.zeros(len(movement.offsets) - 1, columns)
+    for i, row in enumerate(rows):
+        for k in movement.reads[movement.offsets[i] : movement.offsets[i + 1]].tolist():
+            row[k] += 1
+    return rows
+
+
+@given(multigraphs())
+@few
+def test_movements_are_what_they_are_called(case):
+    """Near ends, the sum of both ends, and their transposes, on edges, rays and angles."""
+    edge_index, nodes = case
+    topology = Topology.build(edge_index, nodes)
+    j, i, k = topology.angle_index
+    ray = {(v, n): r for r, (v, n) in enumerate(topology.ray_index.T.tolist())}
+    first = torch.tensor([ray[p] for p in zip(i.tolist(), j.tolist(), strict=True)]).long()
+    second = torch.tensor([ray[p] for p in zip(i.tolist(), k.tolist(), strict=True)]).long()
+    for ends, near, far, size in (
+        (topology.edges, edge_index[1], edge_index[0], nodes),
+        (topology.rays, *topology.ray_index, nodes),
+        (topology.pairs, first, second, topology.num_rays),
+    ):
+        one_hot = torch.nn.functional.one_hot
+        if not len(near):
+            assert not len(ends.near.reads)
+            continue
+        lift = one_hot(near, size).float()
+        assert torch.equal(matrix(ends.near, size), lift)
+        assert torch.equal(matrix(ends.near.T, len(near)), lift.T)
+        both = one_hot(2 * near, 2 * size) + one_hot(2 * far + 1, 2 * size)
+        assert torch.equal(matrix(ends.both, 2 * size), both.float())
+        assert torch.equal(matrix(ends.both.T, len(near)), both.T.float())
 
 
 @given(multigraphs())
@@ -115,22 +144,20 @@ def test_edges_of_rays_and_rays_of_edges(case):
 @example((generic_edges(), 9), 20)
 @example((generic_edges(), 9), 45)
 @few
-def test_chunks_are_the_buckets_cut(case, angles):
+def test_parts_are_the_whole_cut(case, angles):
     topology = Topology.build(*case)
-    whole, cut = list(topology.chunks()), list(topology.chunks(angles))
-    for chunks in (whole, cut):
-        assert [c.number for c in chunks] == list(range(len(chunks)))
-        ends = [0, *(c.stop for c in chunks)]
-        assert [c.start for c in chunks] == ends[:-1]
-        assert ends[-1] == topology.num_rays
-        near = [n for c in chunks for n in c.neighbours.flatten().tolist()]
-        assert near == topology.ray_neighbour.tolist()
-        vertices = [v for c in chunks for v in c.vertices.tolist()]
-        assert vertices == [v for part in topology.vertices for v in part.tolist()]
-    assert len(whole) == len(topology.vertices)
-    for chunk in cut:
-        m, d = chunk.neighbours.shape
-        assert m == 1 or m * d * (d - 1) <= angles
+    (whole,) = topology.parts()
+    parts = list(topology.parts(angles))
+    assert [p.number for p in parts] == list(range(len(parts)))
+    for part in ("vertices", "rays", "angles"):
+        stops = [0, *(getattr(p.cut, part).stop for p in parts)]
+        assert [getattr(p.cut, part).start for p in parts] == stops[:-1]
+        assert stops[-1] == getattr(whole.cut, part).stop
+    pairs = [p.pairs.both.reads + 2 * p.cut.rays.start for p in parts]
+    assert torch.equal(torch.cat(pairs), whole.pairs.both.reads)
+    for p in parts:
+        vertices, inside = p.cut.vertices, p.cut.angles
+        assert vertices.stop - vertices.start == 1 or inside.stop - inside.start <= angles
 
 
 @given(multigraphs(), st.integers(1, 4), st.integers(0, 10**6))
@@ -143,13 +170,13 @@ def test_pairs(case, num_graphs, seed):
     topology = Topology.build(
         edge_index, nodes, batch, num_graphs=num_graphs, pairs=True, angles=False
     )
-    found = [tuple(row) for row in topology.pair_index.T.tolist()]
+    found = [tuple(row) for row in topology.all_pairs.edge_index.T.tolist()]
     expected = [(j, i) for j, i in itertools.permutations(range(nodes), 2) if batch[i] == batch[j]]
     assert len(found) == len(set(found))
     assert set(found) == set(expected)
     for (j, i), pair in zip(edge_index.T.tolist(), topology.edge_pair.tolist(), strict=True):
         assert pair == len(found) if i == j else found[pair] == (j, i)
-    complete = topology.on_pairs()
+    complete = topology.all_pairs
     assert complete.edges_of_node.tolist() == [sum(i == k for _, i in found) for k in range(nodes)]
     assert complete.num_graphs == num_graphs
 
@@ -186,10 +213,10 @@ def test_a_batch_is_its_graphs_side_by_side(cases):
         for data in parts:
             one = Topology.of(data, pairs=True)
             angles |= named(one, offset)
-            pairs |= {tuple(row) for row in (one.pair_index.T + offset).tolist()}
+            pairs |= {tuple(row) for row in (one.all_pairs.edge_index.T + offset).tolist()}
             offset += data.num_nodes
         assert named(whole) == angles
-        assert {tuple(row) for row in whole.pair_index.T.tolist()} == pairs
+        assert {tuple(row) for row in whole.all_pairs.edge_index.T.tolist()} == pairs
         assert whole.num_graphs == len(parts)
         assert whole.nodes_of_graph.tolist() == [data.num_nodes for data in parts]
 
@@ -314,12 +341,12 @@ def test_an_attached_topology_is_used(how):
 
 def test_an_attached_topology_that_lacks_something_is_completed():
     data = AddTopology(attach=True)(graph(generic_edges(), 3, 0))
-    assert not data.topology.has_pairs
-    assert Topology.of(data, pairs=True).has_pairs
+    assert data.topology.all_pairs is None
+    assert Topology.of(data, pairs=True).all_pairs is not None
     model = random_model("dgn", coordinate_map="egcn", **FEATURES)
     plain = graph(generic_edges(), 3, 0)
     assert torch.equal(model(data), model(plain))
-    assert AddTopology(attach=True, pairs=True)(plain).topology.has_pairs
+    assert AddTopology(attach=True, pairs=True)(plain).topology.all_pairs is not None
 
 
 def test_attached_topologies_can_be_batched():
@@ -404,13 +431,8 @@ def test_add_topology_checks_the_graph():
 
 
 def tensors(topology: Topology) -> dict[str, torch.Tensor]:
-    found = {}
-    for field in dataclasses.fields(topology):
-        value = getattr(topology, field.name)
-        for k, one in enumerate(value if isinstance(value, list) else [value]):
-            if one is not None:
-                found[f"{field.name}[{k}]"] = one
-    return found
+    leaves, _ = torch.utils._pytree.tree_flatten_with_path(topology)
+    return {str(path): leaf for path, leaf in leaves if leaf is not None}
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Several initialisations as one computation."""
 
+import platform
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,7 +9,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 import symgnn
-from symgnn.train import Seeds
+from symgnn.train import Seeds, keep_memory
+from symgnn.train.replay import record
+from symgnn.train.seeds import _prepared
 
 
 def solids() -> Batch:
@@ -45,6 +49,64 @@ def test_seed_s_of_many_is_seed_s_alone(name: str, psi: str) -> None:
     other = make(name, coordinate_map=psi).double()
     other.load_state_dict(together.member(2))
     torch.testing.assert_close(other(data), model(data))
+
+
+@pytest.mark.parametrize("psi", ["identity", "neighbour-sum"])
+@pytest.mark.parametrize("name", ["gn", "sdgn", "agn", "cgn"])
+def test_a_recorded_step_is_the_step(name: str, psi: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replayed from a record, training is the same to the last digit."""
+    losses = []
+    for worth in (1, 10**6):
+        monkeypatch.setattr("symgnn.train.seeds.WORTH_RECORDING", worth)
+        seeds = Seeds(lambda: make(name, coordinate_map=psi), 3)
+        assert worth > 1 or seeds._recorded(cross_entropy, _prepared(seeds.model, solids()))
+        losses.append(seeds.fit(solids(), cross_entropy, epochs=15))
+    assert torch.equal(*losses)
+
+
+def test_what_depends_on_the_data_alone_is_computed_once() -> None:
+    table, calls = torch.randn(4, 3), []
+
+    class Counting(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            calls.append(func.__name__.split(".")[0])
+            return func(*args, **(kwargs or {}))
+
+    step = record(lambda p: (table.cos() @ p[0]).square().sum().unsqueeze(0), [torch.ones(3)])
+    with Counting():
+        losses, gradients = step([torch.ones(3)])
+    assert "cos" not in calls
+    assert "mv" in calls
+    assert torch.allclose(losses, table.cos().sum(1).square().sum())
+    assert torch.allclose(gradients[0], 2 * table.cos().T @ table.cos().sum(1))
+
+
+def test_random_operations_stay_random() -> None:
+    step = record(lambda p: (nn.functional.dropout(p[0], 0.5)).sum().unsqueeze(0), [torch.ones(99)])
+    draws = {float(step([torch.ones(99)])[0]) for _ in range(5)}
+    assert len(draws) > 1
+
+
+def test_a_model_that_cannot_be_recorded_trains_all_the_same(monkeypatch) -> None:
+    monkeypatch.setattr("symgnn.train.seeds.WORTH_RECORDING", 1)
+
+    class Normed(nn.Module):
+        """Has buffers, which a step may change."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 5)
+            self.register_buffer("scale", torch.ones(3))
+
+        def forward(self, data: Data) -> Tensor:
+            return self.linear(data.pos[:5] * self.scale)
+
+    losses = Seeds(Normed, 2).fit(solids(), cross_entropy, epochs=5)
+    assert bool((losses[-1] < losses[0]).all())
+
+
+def test_keep_memory_says_whether_it_could() -> None:
+    assert keep_memory() == (platform.libc_ver()[0] == "glibc")
 
 
 def test_seeds_differ_and_the_global_generator_is_left_alone() -> None:

@@ -20,6 +20,7 @@ from rich.progress import (
 )
 
 from symgnn.experiments.store import read_json, write_json
+from symgnn.train import keep_memory
 
 #: Signature: (on_epoch) -> the result of a part; on_epoch is called after each of its epochs.
 Part: TypeAlias = Callable[[Callable[..., Any]], dict[str, Any]]
@@ -114,10 +115,11 @@ _count: Any = None
 
 
 def _start(count: Any) -> None:
-    """In a worker: one thread, and where to count epochs."""
+    """In a worker: one thread, memory that is kept, and where to count epochs."""
     global _count
     _count = count
     torch.set_num_threads(1)
+    keep_memory()
 
 
 def _work(part: Part) -> dict[str, Any]:

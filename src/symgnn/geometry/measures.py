@@ -14,7 +14,6 @@ belongs to a ray is computed once per ray and not once per pair of rays.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -80,17 +79,27 @@ def kappa(rays: Tensor) -> Tensor:
     factor of the vertex i, so `kappa_jik = s_jik / mean_jk(s_jik)` is invariant under
     translations, rotations, reflections, dilations, inversions and special conformal maps.
     """
-    return kappa_of_inverted(*ray_pairs(inverted_rays(rays)))
+    m, d, n = rays.shape
+    vertex = torch.arange(m, device=rays.device)
+    inverted = inverted_rays(rays.flatten(0, 1), vertex.repeat_interleave(d), m)
+    first, second = ray_pairs(inverted.view(m, d, n + 1))
+    first = first.expand_as(second)
+    of_pair = vertex.repeat_interleave(d * (d - 1))
+    pairs = kappa_of_inverted(first.flatten(0, 2), second.flatten(0, 2), of_pair, m)
+    return pairs.view(m, d, d - 1)
 
 
-def inverted_rays(rays: Tensor) -> Tensor:
+def inverted_rays(rays: Tensor, vertex: Tensor, vertices: int) -> Tensor:
     """Each ray r as `r / |r|^2`, and a last entry that says whether it has a length.
 
-    `[m, d, n] -> [m, d, n + 1]`. The distance of two inverted rays is s (see :func:`kappa`).
+    `[R, n] -> [R, n + 1]`, given the number of its vertex `[R]` and of all vertices. The distance
+    of two inverted rays is s (see :func:`kappa`), up to a factor of the vertex.
     """
     rays = at_least_float32(rays)
     # kappa does not change when the rays of a vertex are scaled, so a constant may be taken out
-    scale = rays.detach().abs().amax((-2, -1), keepdim=True)
+    largest = rays.detach().abs().amax(-1)
+    largest = largest.new_zeros(vertices).scatter_reduce(0, vertex, largest, "amax")
+    scale = largest.index_select(0, vertex).unsqueeze(-1)
     rays = rays / torch.where(scale == 0, 1.0, scale)
     norm = length(rays).unsqueeze(-1)
     zero = norm == 0
@@ -98,11 +107,12 @@ def inverted_rays(rays: Tensor) -> Tensor:
     return torch.cat([inverted, 1 - zero.to(inverted)], -1)
 
 
-def kappa_of_inverted(first: Tensor, second: Tensor) -> Tensor:
-    """Kappa from inverted rays, `[m, d, 1, n + 1], [m, d, d - 1, n + 1] -> [m, d, d - 1]`."""
-    defined = first[..., -1] * second[..., -1]
-    s = length(first[..., :-1] - second[..., :-1]) * defined
-    mean = s.sum((-2, -1), keepdim=True) / defined.sum((-2, -1), keepdim=True).clamp(min=1)
+def kappa_of_inverted(first: Tensor, second: Tensor, vertex: Tensor, vertices: int) -> Tensor:
+    """Kappa of pairs of inverted rays, `[A, n + 1], [A, n + 1], [A] -> [A]`."""
+    defined = first[:, -1] * second[:, -1]
+    s = length(first[:, :-1] - second[:, :-1]) * defined
+    sums = s.new_zeros(vertices, 2).index_add(0, vertex, torch.stack([s, defined], -1))
+    mean = (sums[:, 0] / sums[:, 1].clamp(min=1)).index_select(0, vertex)
     zero = mean == 0
     return torch.where(zero, 0.0, s / torch.where(zero, 1.0, mean))
 
@@ -110,20 +120,10 @@ def kappa_of_inverted(first: Tensor, second: Tensor) -> Tensor:
 def ray_pairs(rays: Tensor) -> tuple[Tensor, Tensor]:
     """All ordered pairs of different rays at each vertex, from `rays [m, d, h]`.
 
-    Gives the first rays `[m, d, 1, h]` and the second rays `[m, d, d - 1, h]`: entry (j, s) is
-    the ray `(j + 1 + s) mod d`, so the diagonal is never there.
+    Gives the first rays `[m, d, 1, h]` and the second rays `[m, d, d - 1, h]`, in the order of the
+    rays, without the first itself.
     """
-    return rays.unsqueeze(2), second_rays(rays)
-
-
-def second_rays(rays: Tensor) -> Tensor:
-    """The second of :func:`ray_pairs`, `[m, d, h] -> [m, d, d - 1, h]`."""
-    m, d, h = rays.shape
-    first = torch.arange(m, device=rays.device).mul(d).view(m, 1, 1)
-    return F.embedding(first + second_of(d, rays.device), rays.reshape(m * d, h))
-
-
-def second_of(d: int, device: torch.device) -> Tensor:
-    """The number of the second ray of each pair `[d, d - 1]`."""
-    ray = torch.arange(d, device=device)
-    return (ray[:, None] + 1 + ray[None, :-1]) % d
+    d = rays.shape[1]
+    ray = torch.arange(d, device=rays.device)
+    second = ray[None, :-1] + (ray[None, :-1] >= ray[:, None])
+    return rays.unsqueeze(2), rays[:, second]

@@ -108,6 +108,7 @@ class Conv(nn.Module):
                 len(pos),
                 batch,
                 angles=self.block.needs_angles,
+                whole=self.chunk is None,
                 pairs=self.block.map is not None and self.block.map.all_pairs,
             )
         else:

@@ -279,7 +279,8 @@ def _pull(x: Tensor, coefficient: Tensor, edge_index: Tensor) -> Tensor:
 def all_pairs_state(state: State) -> State:
     """The state on the graph of all pairs, with zeros for the edges that are not there."""
     topology = state.topology
-    pairs = topology.on_pairs()
+    pairs = topology.all_pairs
+    assert pairs is not None
     edges = None
     if state.e is not None:
         assert topology.edge_pair is not None

@@ -15,11 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from symgnn.geometry.measures import at_least_float32, length, ray_pairs, root
+from symgnn.geometry.measures import at_least_float32, length, root
+from symgnn.nn.movements import linear, move
 
 if TYPE_CHECKING:
     from symgnn.nn.sources import Measure
-    from symgnn.topology import Chunk, Topology
+    from symgnn.topology import Part, Topology
 
 EMPTY = {"sum": 0.0, "max": -torch.inf}
 
@@ -30,13 +31,6 @@ def lift(rows: Tensor, index: Tensor) -> Tensor:
     As an embedding: it is index_select, but under vmap it stays one instead of a slow gather.
     """
     return F.embedding(index, rows) if rows.is_floating_point() else rows.index_select(0, index)
-
-
-def linear(rows: Tensor, weight: Tensor) -> Tensor:
-    """A linear map; of a single number as a product, which autocast leaves in full precision."""
-    if rows.dtype != weight.dtype and not torch.is_autocast_enabled(rows.device.type):
-        rows = rows.to(weight.dtype)
-    return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
 
 
 def accumulate(rows: Tensor, index: Tensor, size: int, op: str) -> Tensor:
@@ -134,8 +128,9 @@ class Field:
         topology = self.topology
         rows = self.hidden if self._defers and op == "sum" else self.rows
         if to == "graph":
-            nodes = rows if self.domain == "node" else self._total("node", op)
-            return accumulate(nodes, topology.batch, topology.num_graphs, op)
+            return _to_graphs(rows if self.domain == "node" else self._total("node", op), self, op)
+        if op == "sum":
+            return move(at_least_float32(rows), topology.edges.near.T)
         return accumulate(rows, topology.edge_index[1], topology.num_nodes, op)
 
     def _count(self, to: str) -> Tensor:
@@ -152,17 +147,24 @@ class Field:
         )
 
 
-class AngleField(Field):
-    """A value on angles, computed one chunk of vertices at a time, `[m, d, d - 1, w]`.
+def _to_graphs(nodes: Tensor, field: Field, op: str) -> Tensor:
+    topology = field.topology
+    if op == "sum":
+        return move(at_least_float32(nodes), topology.graphs.T)
+    return accumulate(nodes, topology.batch, topology.num_graphs, op)
 
-    With `chunk`, at most that many angles are in memory at once: a chunk is computed when it is
-    read, again each time, and again in the backward pass. Without, each is computed once.
+
+class AngleField(Field):
+    """A value on angles, computed for one part of the vertices at a time, `[angles, w]`.
+
+    With `chunk`, at most that many angles are in memory at once: a part is computed when it is
+    read, again each time, and again in the backward pass. Without, there is one part.
     """
 
     def __init__(
         self,
         topology: Topology,
-        compute: Callable[[Chunk], Tensor],
+        compute: Callable[[Part], Tensor],
         like: Tensor,
         last: nn.Linear | None = None,
         keep: bool = True,
@@ -175,54 +177,54 @@ class AngleField(Field):
         self._hidden_of: dict[int, Tensor] = {}
         self._rows_of: dict[int, Tensor] = {}
 
-    def hidden_of(self, chunk: Chunk) -> Tensor:
+    def hidden_of(self, part: Part) -> Tensor:
         """What the last map is applied to."""
         if self.chunk is not None:
-            return self.compute(chunk)
-        if chunk.number not in self._hidden_of:
-            self._hidden_of[chunk.number] = self.compute(chunk)
-        return self._hidden_of[chunk.number]
+            return self.compute(part)
+        if part.number not in self._hidden_of:
+            self._hidden_of[part.number] = self.compute(part)
+        return self._hidden_of[part.number]
 
-    def rows_of(self, chunk: Chunk) -> Tensor:
-        """The value on the angles of a chunk."""
+    def rows_of(self, part: Part) -> Tensor:
+        """The value on the angles of a part."""
         if self.last is None:
-            return self.hidden_of(chunk)
+            return self.hidden_of(part)
         if self.chunk is not None:
-            return self.last(self.hidden_of(chunk))
-        if chunk.number not in self._rows_of:
-            self._rows_of[chunk.number] = self.last(self.hidden_of(chunk))
-        return self._rows_of[chunk.number]
+            return self.last(self.hidden_of(part))
+        if part.number not in self._rows_of:
+            self._rows_of[part.number] = self.last(self.hidden_of(part))
+        return self._rows_of[part.number]
 
     def _climb(self, to: str, op: str) -> Tensor:
         topology = self.topology
         if to == "ray":
-            return torch.cat([self._ray_total(chunk, op) for chunk in topology.chunks(self.chunk)])
-        if to == "graph":
-            nodes = self._total("node", op)
-            return accumulate(nodes, topology.batch, topology.num_graphs, op)
-        if not topology.vertices:
+            parts = [self._ray_total(part, op) for part in topology.parts(self.chunk)]
+            if len(parts) == 1:
+                return parts[0]
             like = self.hidden if self._defers and op == "sum" else self.rows
-            rows = topology.num_nodes if to == "node" else topology.num_edges
-            return like.new_full((rows, like.shape[-1]), EMPTY[op])
+            return torch.cat([at_least_float32(like.new_empty(0, like.shape[-1])), *parts])
+        if to == "graph":
+            return _to_graphs(self._total("node", op), self, op)
         rays = self._total("ray", op)
         if to == "node":
-            parts = [
-                _over(rays[c.start : c.stop].view(*c.neighbours.shape, -1), 1, op)
-                for c in topology.chunks()
-            ]
-            nodes = rays.new_full((topology.num_nodes, rays.shape[-1]), EMPTY[op])
-            return nodes.index_copy(0, torch.cat(topology.vertices), torch.cat(parts))
+            if op == "sum":
+                assert topology.rays is not None
+                return move(rays, topology.rays.near.T)
+            return accumulate(rays, topology.ray_vertex, topology.num_nodes, op)
         index = topology.target_ray if to == "target ray" else topology.source_ray
         assert index is not None
         empty = rays.new_full((1, rays.shape[-1]), EMPTY[op])
         return lift(torch.cat([rays, empty]), index)
 
-    def _ray_total(self, chunk: Chunk, op: str) -> Tensor:
+    def _ray_total(self, part: Part, op: str) -> Tensor:
         deferred = self._defers and op == "sum"
 
         def total() -> Tensor:
-            rows = self.hidden_of(chunk) if deferred else self.rows_of(chunk)
-            return _over(rows, 2, op).flatten(0, 1)
+            rows = at_least_float32(self.hidden_of(part) if deferred else self.rows_of(part))
+            near = part.pairs.near
+            if op == "sum":
+                return move(rows, near.T)
+            return accumulate(rows, near.reads.long(), near.back_offsets.shape[0] - 1, op)
 
         if self.chunk is None or not torch.is_grad_enabled():
             return total()
@@ -241,11 +243,6 @@ class AngleField(Field):
         return torch.where(ray < self.topology.num_rays, angles, 0)
 
 
-def _over(rows: Tensor, axis: int, op: str) -> Tensor:
-    rows = at_least_float32(rows)
-    return rows.sum(axis) if op == "sum" else rows.amax(axis)
-
-
 def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -> Field:
     """A measure of the coordinates `x [N, n]` on its domain."""
     if source.domain == "node":
@@ -254,13 +251,28 @@ def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -
         tail, head = topology.edge_index
         return Field(topology, "edge", _column(source.function(lift(x, tail), lift(x, head)), 1))
 
-    def compute(part: Chunk) -> Tensor:
-        rays = lift(x, part.neighbours.flatten()).view(*part.neighbours.shape, -1)
-        rays = rays - lift(x, part.vertices).unsqueeze(1)
-        rays = rays if source.per_ray is None else source.per_ray(rays)
-        return _column(source.function(*ray_pairs(rays)), 3)
+    def compute(part: Part) -> Tensor:
+        vertex = topology.ray_vertex[part.cut.rays]
+        neighbour = topology.ray_neighbour[part.cut.rays]
+        rays = lift(x, neighbour) - lift(x, vertex)
+        around: tuple = (vertex, topology.num_nodes) if source.grouped else ()
+        rays = rays if source.per_ray is None else source.per_ray(rays, *around)
+        first, second = _both(rays, part)
+        if source.grouped:
+            around = (lift(vertex, part.pairs.near.reads), topology.num_nodes)
+        return _column(source.function(first, second, *around), 1)
 
     return AngleField(topology, compute, x.new_empty(0, source.width or 1), chunk=chunk)
+
+
+def _both(rays: Tensor, part: Part) -> tuple[Tensor, Tensor]:
+    """The first and the second ray of each angle, `[R, p] -> [A, p], [A, p]`."""
+    width = rays.shape[-1]
+    # one movement for both: near and far ends have columns of their own
+    none = rays.new_zeros(rays.shape[0], 2 * width)
+    table = torch.cat([rays, none, rays], -1).view(-1, 2 * width)
+    first, second = move(table, part.pairs.both).split(width, -1)
+    return first, second
 
 
 def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:

@@ -12,7 +12,7 @@ from symgnn.nn.fields import AngleField, Field, accumulate, centroid, lift, spre
 from symgnn.nn.sources import Measure
 from symgnn.nn.spec import Spec, width_of
 from symgnn.nn.state import State
-from symgnn.topology import Chunk, Topology
+from symgnn.topology import Part, Topology
 from symgnn.topology.checks import check_shape
 
 
@@ -85,11 +85,9 @@ def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
 
 def _given_angles(topology: Topology, angle_attr: Tensor, chunk: int | None) -> AngleField:
     """Angle features `[A, w]`, in the order of `topology.angle_index`."""
-    first = topology.first_angle
 
-    def compute(part: Chunk) -> Tensor:
-        angles = part.angles(first)
-        return lift(angle_attr, angles.flatten()).view(*angles.shape, -1)
+    def compute(part: Part) -> Tensor:
+        return angle_attr[part.cut.angles]
 
     return AngleField(topology, compute, angle_attr.new_empty(0, angle_attr.shape[1]), chunk=chunk)
 
@@ -119,7 +117,8 @@ def check_features(
     node, edge, angle, graph = options
     _check("x", x, node, features.get("v", 0), topology.num_nodes)
     _check("edge_attr", edge_attr, edge, features.get("e", 0), topology.num_edges)
-    _check("angle_attr", angle_attr, angle, features.get("a", 0), topology.num_angles)
+    angles = 0 if angle_attr is None else topology.num_angles
+    _check("angle_attr", angle_attr, angle, features.get("a", 0), angles)
     if u is not None and u.dim() == 1:
         raise ValueError(
             f"u: has shape {list(u.shape)}; store it as [1, F] in each graph (use .unsqueeze(0)), "

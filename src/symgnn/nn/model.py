@@ -93,7 +93,9 @@ class Model(nn.Module):
 
     def topology(self, data: Data) -> Topology:
         """The part of `data` that can be prepared, and attached as `data.topology`."""
-        return Topology.of(data, angles=self.needs_angles, pairs=self.needs_pairs)
+        return Topology.of(
+            data, angles=self.needs_angles, whole=self.chunk is None, pairs=self.needs_pairs
+        )
 
     def forward(
         self,

@@ -82,14 +82,18 @@ class Measure(Source):
     - node: `(x [N, n]) -> [N, w]`
     - edge: `(x_source [E, n], x_target [E, n]) -> [E, w]`; on a ray of an angle, the neighbour
       is the source and the vertex the target
-    - angle: `(first [m, d, 1, n], second [m, d, d - 1, n]) -> [m, d, d - 1, w]`, the rays from m
-      vertices of degree d to their neighbours, each first passed through `per_ray`
+    - angle: `(first [A, n], second [A, n]) -> [A, w]`, the rays from the vertex to the two
+      neighbours, each first passed through `per_ray [R, n] -> [R, p]`, once per ray
+
+    With `grouped`, functions on angles and rays get two more arguments, the number of each
+    one's vertex `[A]` or `[R]` and of all vertices, to compare what stands around one vertex.
     """
 
     function: Callable[..., Tensor] = torch.Tensor.clone
     symmetry: Symmetry = PERMUTATIONS
     width: int | None = 1  # None: as many as there are coordinates
-    per_ray: Callable[[Tensor], Tensor] | None = None
+    per_ray: Callable[..., Tensor] | None = None
+    grouped: bool = False
 
     @property
     def reads(self) -> str:
@@ -159,4 +163,5 @@ kappa = Measure(
     function=measures.kappa_of_inverted,
     symmetry=MOEBIUS | Symmetry(["torsion"]),
     per_ray=measures.inverted_rays,
+    grouped=True,
 )

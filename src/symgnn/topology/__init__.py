@@ -1,13 +1,17 @@
 """Edges, neighbours and angles: computed once, outside the model, in pure PyTorch."""
 
+from symgnn.topology.movement import Ends, Movement
 from symgnn.topology.neighbours import KNNGraph, RadiusGraph, knn_graph, radius_graph
-from symgnn.topology.topology import Chunk, Topology
+from symgnn.topology.topology import Cut, Part, Topology
 from symgnn.topology.transform import AddTopology
 
 __all__ = [
     "AddTopology",
-    "Chunk",
+    "Cut",
+    "Ends",
     "KNNGraph",
+    "Movement",
+    "Part",
     "RadiusGraph",
     "Topology",
     "knn_graph",

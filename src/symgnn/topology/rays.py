@@ -15,8 +15,8 @@ def sorted_rays(edge_index: Tensor, num_nodes: int) -> Tensor:
     return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
 
 
-def buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
-    """The rays of vertices of equal degree as grids `[m, d]`, and how they join to the edges."""
+def joined(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
+    """The rays of the vertices that have angles, and how they join to the edges."""
     key = rays[0] * num_nodes + rays[1]
     if bool((key.diff() <= 0).any()):  # relabelled since it was sorted
         key = key.sort().values
@@ -25,27 +25,12 @@ def buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
     target_key, source_key = target * num_nodes + source, source * num_nodes + target
     _check_rays(key, torch.cat([target_key, source_key])[(source != target).repeat(2)])
 
-    degree = torch.bincount(vertex, minlength=num_nodes)
-    ray_degree = degree[vertex]
-    order = torch.argsort(ray_degree, stable=True)
-    first = int((ray_degree < 2).sum())
-    order = order[first:]
-    count = order.numel()
-
-    vertices, neighbours, start = [], [], 0
-    sizes = torch.bincount(degree)
-    for d in sizes.nonzero().flatten().tolist():
-        if d < 2:
-            continue
-        m = int(sizes[d])
-        part = order[start : start + m * d].view(m, d)
-        vertices.append(vertex[part[:, 0]])
-        neighbours.append(neighbour[part])
-        start += m * d
-
-    # where each sorted ray went; the rays of vertices with one neighbour went nowhere
-    place = vertex.new_full((vertex.numel() + 1,), count)
-    place[order] = torch.arange(count, device=order.device)
+    has_angles = torch.bincount(vertex, minlength=num_nodes)[vertex] > 1
+    vertex, neighbour = vertex[has_angles], neighbour[has_angles]
+    count = vertex.numel()
+    # where each ray went; those of vertices with one neighbour went nowhere
+    place = torch.where(has_angles, has_angles.cumsum(0) - 1, count)
+    place = torch.cat([place, place.new_full((1,), count)])
 
     def ray_of(wanted: Tensor) -> Tensor:
         found = torch.searchsorted(key, wanted)
@@ -54,8 +39,7 @@ def buckets(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
     target_ray, source_ray = ray_of(target_key), ray_of(source_key)
     ray_edge, weight = _edges_of_rays(source_ray, target_ray, count)
     return {
-        "vertices": vertices,
-        "neighbours": neighbours,
+        "ray_index": torch.stack([vertex, neighbour]),
         "ray_edge": ray_edge,
         "ray_edge_weight": weight,
         "target_ray": target_ray,
@@ -95,8 +79,11 @@ def _edges_of_rays(out: Tensor, into: Tensor, count: int) -> tuple[Tensor, Tenso
     return ray_edge, weight
 
 
-def all_pairs(edge_index: Tensor, batch: Tensor, num_graphs: int) -> dict[str, Any]:
-    """All ordered pairs of different nodes of each graph, by target, and the pair of each edge."""
+def all_pairs(edge_index: Tensor, batch: Tensor, num_graphs: int) -> tuple[Tensor, Tensor]:
+    """All ordered pairs of different nodes of a graph `[2, P]`, and the pair of each edge `[E]`.
+
+    Sorted by target; a self-loop is no pair, and has the number P.
+    """
     order = torch.argsort(batch, stable=True)
     size = torch.bincount(batch, minlength=num_graphs)
     rank = torch.empty_like(order)
@@ -113,7 +100,4 @@ def all_pairs(edge_index: Tensor, batch: Tensor, num_graphs: int) -> dict[str, A
 
     j, i = edge_index
     pair = start[i] + within[j] - (within[j] > within[i]).long()
-    return {
-        "pair_index": torch.stack([source, target]),
-        "edge_pair": torch.where(i == j, target.numel(), pair),
-    }
+    return torch.stack([source, target]), torch.where(i == j, target.numel(), pair)

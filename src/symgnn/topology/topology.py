@@ -11,27 +11,25 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.geometry.measures import second_of
 from symgnn.topology.checks import check_edges, check_positions
-from symgnn.topology.rays import all_pairs, buckets, sorted_rays
+from symgnn.topology.movement import Ends, Movement, ends_of, lift_by, narrow_type, pairs_of
+from symgnn.topology.rays import all_pairs, joined, sorted_rays
 
 
-class Chunk(NamedTuple):
-    """Some vertices of one degree d, with all their angles."""
+class Cut(NamedTuple):
+    """Some consecutive vertices with all their rays and angles: their numbers."""
+
+    vertices: slice
+    rays: slice
+    angles: slice
+
+
+class Part(NamedTuple):
+    """A cut with the pairs of its rays, which are numbered from 0."""
 
     number: int
-    vertices: Tensor  # [m]
-    neighbours: Tensor  # [m, d]
-    start: int  # their first ray
-    stop: int  # one past their last ray
-
-    def angles(self, first_angle: Tensor) -> Tensor:
-        """The numbers of their angles `[m, d, d - 1]`, given that of each vertex's first."""
-        degree = self.neighbours.shape[1]
-        second = second_of(degree, self.neighbours.device)
-        first = torch.arange(degree, device=second.device).unsqueeze(-1)
-        within = first * (degree - 1) + second - (second > first).long()
-        return first_angle[self.vertices][:, None, None] + within
+    cut: Cut
+    pairs: Ends
 
 
 @dataclass(frozen=True)
@@ -40,37 +38,41 @@ class Topology:
 
     Make it once with :meth:`of`, outside forward. A *ray* (i, j) joins a vertex i to a node j of
     its in- and out-neighbours (each once, itself never), and an *angle* (j, i, k) is an ordered
-    pair of different rays of i. Vertices of equal degree d form a bucket, whose angles are a dense
-    grid `[m, d, d - 1]`; rays are numbered bucket by bucket. Vertices of degree 0 and 1 have no
-    angles, so their rays are left out.
+    pair of different rays of i. Rays are sorted by vertex and neighbour, angles by their first and
+    second ray. Vertices of degree 0 and 1 have no angles, so their rays are left out.
     """
 
     edge_index: Tensor  # [2, E], source and target
     batch: Tensor  # [N], the graph of a node
     nodes_of_graph: Tensor  # [G], how many
     edges_of_node: Tensor  # [N], how many end there
+    graphs: Movement  # from graphs to nodes
+    edges: Ends  # from nodes to edges: target and source
     # the angles
-    vertices: list[Tensor]  # per bucket [m]
-    neighbours: list[Tensor]  # per bucket [m, d]
+    rays: Ends | None = None  # from nodes to rays: vertex and neighbour
+    pairs: Ends | None = None  # from rays to angles: first and second; None where read in parts
+    ray_index: Tensor | None = None  # [2, R], vertex and neighbour
     ray_edge: Tensor | None = None  # [R, p], the edges i -> j, or, where there are none, j -> i
     ray_edge_weight: Tensor | None = None  # [R, p], 1 / their number; None where p = 1
     target_ray: Tensor | None = None  # [E], the ray (target, source); R where there is none
     source_ray: Tensor | None = None  # [E], the ray (source, target); R where there is none
-    # all ordered pairs of different nodes of a graph
-    pair_index: Tensor | None = None  # [2, P]
-    edge_pair: Tensor | None = None  # [E], the pair of an edge; P for a self-loop
+    # the graph whose edges are all ordered pairs of different nodes
+    all_pairs: Topology | None = None
+    edge_pair: Tensor | None = None  # [E], the pair of an edge; one past the last for a self-loop
 
     @staticmethod
-    def of(data: Data, *, angles: bool = True, pairs: bool = False) -> Topology:
+    def of(data: Data, *, angles: bool = True, whole: bool = True, pairs: bool = False) -> Topology:
         """The topology of a `Data` or `Batch` with `pos` and `edge_index`.
 
-        Uses `data.topology` where it is and has what is asked for, and the neighbours that
-        :class:`AddTopology` has sorted. Everything is checked here, so that forward need not.
+        With `angles`, its angles; not `whole` where they are only read in parts, which saves
+        memory; with `pairs`, all pairs of nodes. Uses `data.topology` where it is and has what is
+        asked for, and the neighbours that :class:`AddTopology` has sorted. Everything is checked
+        here, so that forward need not.
         """
         known = getattr(data, "topology", None)
         if isinstance(known, Topology):  # a batch of graphs that have one each has a list
             known.check(data.edge_index, getattr(data, "batch", None))
-            if (not angles or known.has_angles) and (not pairs or known.has_pairs):
+            if known.has(angles=angles, whole=whole, pairs=pairs):
                 return known
         if torch.compiler.is_compiling():
             raise RuntimeError(
@@ -88,6 +90,7 @@ class Topology:
             batch=batch,
             num_graphs=graphs,
             angles=angles,
+            whole=whole,
             pairs=pairs,
             ray_index=getattr(data, "ray_index", None),
         )
@@ -100,6 +103,7 @@ class Topology:
         *,
         num_graphs: int | None = None,
         angles: bool = True,
+        whole: bool = True,
         pairs: bool = False,
         ray_index: Tensor | None = None,
     ) -> Topology:
@@ -114,15 +118,22 @@ class Topology:
             batch=batch,
             nodes_of_graph=torch.bincount(batch, minlength=num_graphs),
             edges_of_node=torch.bincount(edge_index[1], minlength=num_nodes),
-            vertices=[],
-            neighbours=[],
+            graphs=lift_by(batch, num_graphs),
+            edges=ends_of(edge_index[1], edge_index[0], num_nodes),
         )
         if angles:
             if ray_index is None:
                 ray_index = sorted_rays(edge_index, num_nodes)
-            topology = dataclasses.replace(topology, **buckets(edge_index, ray_index, num_nodes))
+            rays = joined(edge_index, ray_index, num_nodes)
+            vertex, neighbour = rays["ray_index"]
+            ends = ends_of(vertex, neighbour, num_nodes)
+            topology = dataclasses.replace(topology, rays=ends, **rays)
+            if whole:
+                topology = dataclasses.replace(topology, pairs=topology._pairs(*topology.cuts()))
         if pairs:
-            topology = dataclasses.replace(topology, **all_pairs(edge_index, batch, num_graphs))
+            index, edge_pair = all_pairs(edge_index, batch, num_graphs)
+            complete = Topology.build(index, num_nodes, batch, num_graphs=num_graphs, angles=False)
+            topology = dataclasses.replace(topology, all_pairs=complete, edge_pair=edge_pair)
         return topology
 
     def check(self, edge_index: Any, batch: Tensor | None = None) -> None:
@@ -157,59 +168,80 @@ class Topology:
 
     @property
     def num_rays(self) -> int:
-        return sum(n.shape[0] * n.shape[1] for n in self.neighbours)
+        return 0 if self.ray_index is None else self.ray_index.shape[1]
 
     @property
     def num_angles(self) -> int:
-        return sum(n.shape[0] * n.shape[1] * (n.shape[1] - 1) for n in self.neighbours)
+        if self.pairs is not None:
+            return self.pairs.near.reads.shape[0]
+        if self.rays is None:
+            return 0
+        return int((self.degree * (self.degree - 1)).sum())
 
     @property
     def ray_vertex(self) -> Tensor:
         """The vertex of each ray `[R]`."""
-        rays = zip(self.vertices, self.neighbours, strict=True)
-        parts = [v.unsqueeze(1).expand_as(n).flatten() for v, n in rays]
-        return torch.cat(parts) if parts else self.batch.new_empty(0)
+        return self._ray_index[0]
 
     @property
     def ray_neighbour(self) -> Tensor:
         """The neighbour of each ray `[R]`."""
-        parts = [n.flatten() for n in self.neighbours]
-        return torch.cat(parts) if parts else self.batch.new_empty(0)
+        return self._ray_index[1]
 
     @property
-    def has_angles(self) -> bool:
-        return self.ray_edge is not None
+    def _ray_index(self) -> Tensor:
+        return self.batch.new_empty(2, 0) if self.ray_index is None else self.ray_index
 
-    @property
-    def has_pairs(self) -> bool:
-        return self.pair_index is not None
-
-    def chunks(self, angles: int | None = None) -> Iterator[Chunk]:
-        """The buckets, cut so that no chunk has more than `angles` angles (but one vertex)."""
-        number = start = 0
-        for vertices, neighbours in zip(self.vertices, self.neighbours, strict=True):
-            m, d = neighbours.shape
-            size = m if angles is None else max(1, angles // (d * (d - 1)))
-            for low in [0] if angles is None else range(0, m, size):
-                part = vertices if angles is None else vertices[low : low + size]
-                near = neighbours if angles is None else neighbours[low : low + size]
-                stop = start + near.shape[0] * d
-                yield Chunk(number, part, near, start, stop)
-                number, start = number + 1, stop
+    def has(self, *, angles: bool, whole: bool, pairs: bool) -> bool:
+        """Whether it has what is asked for."""
+        return (
+            (not angles or self.ray_index is not None)
+            and (not angles or not whole or self.pairs is not None)
+            and (not pairs or self.all_pairs is not None)
+        )
 
     @property
     def degree(self) -> Tensor:
-        """How many neighbours each vertex of an angle has `[N]`; 0 for the other nodes."""
-        degree = self.batch.new_zeros(self.num_nodes)
-        for vertices, neighbours in zip(self.vertices, self.neighbours, strict=True):
-            degree = degree.index_fill(0, vertices, neighbours.shape[1])
-        return degree
+        """How many rays each node has `[N]`; 0 for those with one neighbour."""
+        if self.rays is None:
+            return self.batch.new_zeros(self.num_nodes)
+        return self.rays.near.back_offsets.diff().long()
 
-    @property
-    def first_angle(self) -> Tensor:
-        """The number of the first angle of each vertex `[N]`, in the order of `angle_index`."""
-        count = self.degree * (self.degree - 1)
-        return count.cumsum(0) - count
+    def size(self, domain: str) -> int:
+        """How many nodes or graphs there are."""
+        return self.num_nodes if domain == "node" else self.num_graphs
+
+    def cuts(self, angles: int | None = None) -> list[Cut]:
+        """All vertices, or as many at a time as have at most that many angles (but one)."""
+        if angles is None:
+            vertices, rays = slice(0, self.num_nodes), slice(0, self.num_rays)
+            return [Cut(vertices, rays, slice(0, self.num_angles))]
+        assert self.rays is not None
+        first_ray = self.rays.near.back_offsets
+        last_angle = (self.degree * (self.degree - 1)).cumsum(0)
+        cuts: list[Cut] = []
+        node = ray = before = 0
+        while node < self.num_nodes:
+            stop = int(torch.searchsorted(last_angle, before + angles, right=True))
+            stop = max(stop, node + 1)
+            last, after = int(first_ray[stop]), int(last_angle[stop - 1])
+            cuts.append(Cut(slice(node, stop), slice(ray, last), slice(before, after)))
+            node, ray, before = stop, last, after
+        return cuts
+
+    def parts(self, angles: int | None = None) -> Iterator[Part]:
+        """The cuts with their pairs, made one after the other."""
+        for number, cut in enumerate(self.cuts(angles)):
+            whole = angles is None and self.pairs is not None
+            yield Part(number, cut, self.pairs if whole else self._pairs(cut))  # type: ignore[arg-type]
+
+    def _pairs(self, cut: Cut) -> Ends:
+        assert self.rays is not None
+        vertex = self.ray_vertex[cut.rays]
+        rays = torch.arange(cut.rays.start, cut.rays.stop, device=vertex.device)
+        kind = narrow_type(cut.angles.stop - cut.angles.start)
+        number = rays - self.rays.near.back_offsets[vertex]
+        return pairs_of(self.degree[vertex].to(kind), number.to(kind))
 
     @property
     def angle_index(self) -> Tensor:
@@ -218,22 +250,10 @@ class Topology:
         Sorted by vertex, first and second ray, so that PyG's batching, which concatenates the
         features of the angles, keeps them in order.
         """
-        index = self.edge_index.new_empty(3, self.num_angles)
-        first = self.first_angle
-        for chunk in self.chunks():
-            second = second_of(chunk.neighbours.shape[1], chunk.neighbours.device)
-            k = chunk.neighbours[:, second]
-            j = chunk.neighbours.unsqueeze(-1).expand_as(k)
-            i = chunk.vertices[:, None, None].expand_as(k)
-            rows = chunk.angles(first)
-            index[:, rows.flatten()] = torch.stack([j, i, k]).flatten(1)
-        return index
-
-    def on_pairs(self) -> Topology:
-        """The graph whose edges are all pairs."""
-        assert self.pair_index is not None
-        counts = (self.nodes_of_graph - 1).index_select(0, self.batch)
-        return Topology(self.pair_index, self.batch, self.nodes_of_graph, counts, [], [])
+        (part,) = self.parts()
+        first, second = part.pairs.both.reads.long().view(-1, 2).T // 2
+        neighbour = self.ray_neighbour
+        return torch.stack([neighbour[first], self.ray_vertex[first], neighbour[second]])
 
     def to(self, *args: Any, **kwargs: Any) -> Topology:
         """The topology with every tensor moved, as `Tensor.to`."""
@@ -253,8 +273,10 @@ class Topology:
 
     def _map(self, function: Any) -> Topology:
         def apply(value: Any) -> Any:
-            if isinstance(value, list):
-                return [function(t) for t in value]
+            if isinstance(value, tuple):
+                return type(value)(*map(apply, value))
+            if isinstance(value, Topology):
+                return value._map(function)
             return None if value is None else function(value)
 
         fields = dataclasses.fields(self)
@@ -263,7 +285,7 @@ class Topology:
     def __repr__(self) -> str:
         return (
             f"Topology(graphs={self.num_graphs}, nodes={self.num_nodes}, edges={self.num_edges}, "
-            f"angles={self.num_angles if self.has_angles else None})"
+            f"angles={None if self.ray_index is None else self.num_angles})"
         )
 
 

@@ -1,5 +1,6 @@
 """Training."""
 
+from symgnn.train.memory import keep_memory
 from symgnn.train.seeds import Seeds
 
-__all__ = ["Seeds"]
+__all__ = ["Seeds", "keep_memory"]

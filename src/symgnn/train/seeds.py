@@ -12,6 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from symgnn.train.replay import record
+
+#: From how many steps on the same batch a step is recorded: recording takes a second or two.
+WORTH_RECORDING = 300
+
 #: Signature: (outputs, data=batch) -> the loss of one model, a scalar.
 Loss: TypeAlias = Callable[..., Tensor]
 
@@ -46,7 +51,12 @@ class Seeds:
     def __len__(self) -> int:
         return len(self.seeds)
 
-    def _apply(self, function: Callable[[Tensor], Tensor], data: Data) -> Tensor:
+    def _apply(
+        self,
+        function: Callable[[Tensor], Tensor],
+        data: Data,
+        parameters: dict[str, Tensor] | None = None,
+    ) -> Tensor:
         """`function` of the outputs of each model, `[S, ...]`."""
         given = _prepared(self.model, data)
 
@@ -55,7 +65,8 @@ class Seeds:
             return function(out)
 
         # each model draws its own dropout
-        return torch.vmap(one, randomness="different")(self.parameters, self.buffers)
+        parameters = self.parameters if parameters is None else parameters
+        return torch.vmap(one, randomness="different")(parameters, self.buffers)
 
     def __call__(self, data: Data) -> Tensor:
         """The outputs of all models, `[S, ...]`."""
@@ -84,11 +95,16 @@ class Seeds:
         """Train all models with Adam; give the losses `[epochs, S]`.
 
         `data` is one batch for every step, a loader, or a function from the epoch to its batches.
-        Each model sees the same batches. `on_epoch(epoch, losses)` is called after each epoch.
+        Each model sees the same batches. With one batch for every step, the step is recorded once
+        and replayed. `on_epoch(epoch, losses)` is called after each epoch.
         """
+        step: Callable[[Data], Tensor] = partial(self._step, loss)
         if isinstance(data, Data):
             epochs_of: Iterable[Iterable[Data]]
-            epochs_of = itertools.repeat([_prepared(self.model, data)], epochs)
+            prepared = _prepared(self.model, data)
+            epochs_of = itertools.repeat([prepared], epochs)
+            if epochs >= WORTH_RECORDING:
+                step = self._recorded(loss, prepared) or step
         elif callable(data):
             epochs_of = map(data, range(epochs))
         else:
@@ -101,17 +117,48 @@ class Seeds:
         for epoch, batches in enumerate(epochs_of):
             total, steps = torch.zeros(len(self)), 0
             for batch in batches:
-                optimiser.zero_grad()
-                losses = self._apply(partial(loss, data=batch), batch)
-                # each loss depends on its own model only, so the sum trains each alone
-                losses.sum().backward()
+                losses = step(batch)
                 optimiser.step()
-                total, steps = total + losses.detach().cpu(), steps + 1
+                total, steps = total + losses.cpu(), steps + 1
             history.append(total / max(steps, 1))
             if on_epoch is not None:
                 on_epoch(epoch, history[-1])
         self.model.eval()
         return torch.stack(history) if history else torch.empty(0, len(self))
+
+    def _step(self, loss: Loss, batch: Data) -> Tensor:
+        """The losses `[S]`; leaves their gradients on the parameters."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        losses = self._apply(partial(loss, data=batch), batch)
+        # each loss depends on its own model only, so the sum trains each alone
+        losses.sum().backward()
+        return losses.detach()
+
+    def _recorded(self, loss: Loss, batch: Data) -> Callable[[Data], Tensor] | None:
+        """As :meth:`_step`, for this batch, from a record; None where it cannot be recorded."""
+        if any(buffer.numel() for buffer in self.buffers.values()):  # the step may change them
+            return None
+        names, leaves = list(self.parameters), list(self.parameters.values())
+
+        def losses(parameters: Sequence[Tensor]) -> Tensor:
+            named = dict(zip(names, parameters, strict=True))
+            return self._apply(partial(loss, data=batch), batch, named)
+
+        self.model.train()
+        try:
+            replay = record(losses, leaves)
+        except Exception:  # an error of the model itself comes up again without a record
+            return None
+
+        def step(_: Data) -> Tensor:
+            values, gradients = replay(leaves)
+            for leaf, gradient in zip(leaves, gradients, strict=True):
+                # fused Adam reads memory in order, whatever the strides say
+                leaf.grad = gradient.contiguous()
+            return values
+
+        return step
 
     def double(self) -> Seeds:
         """A copy in float64, for evaluation."""

@@ -1,0 +1,149 @@
+"""The two movements of a block, lift and reduce, as fast as memory allows.
+
+Both are products with a matrix of zeros and ones (:class:`symgnn.topology.Movement`), done as one
+`embedding_bag`: it writes each row once and needs no atomic additions, so results do not depend
+on the order of threads. The backward pass is the product with the transpose, likewise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from symgnn.topology.movement import Movement
+
+#: A value `[rows, w]` and the map `[h, w]` that is applied to it.
+Product = tuple[Tensor, Tensor]
+
+
+def move(rows: Tensor, movement: Movement) -> Tensor:
+    """`M rows`, `[R, h] -> [L, h]`."""
+    if torch.compiler.is_compiling():  # in operations that the compiler can see into
+        index, offsets = movement[:2]
+        row = torch.arange(offsets.shape[0] - 1, device=index.device)
+        row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
+        out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
+        return out.index_add(0, row, rows.index_select(0, index))
+    return _Move.apply(rows, *movement)
+
+
+def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tensor:
+    """`M rows + sum_k value_k map_k^T`, `[L, h]`: what an update of L things starts with.
+
+    The products are added in place, one pass over the L rows each.
+    """
+    if torch.is_autocast_enabled(rows.device.type) or torch.compiler.is_compiling():
+        hidden = move(rows, movement)
+        for value, weight in products:
+            hidden = hidden + linear(value, weight)
+        return hidden
+    flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
+    return _Assemble.apply(rows, *movement, *flat)
+
+
+def linear(rows: Tensor, weight: Tensor) -> Tensor:
+    """A linear map; of a single number as a product, which autocast leaves in full precision."""
+    if rows.dtype != weight.dtype and not torch.is_autocast_enabled(rows.device.type):
+        rows = rows.to(weight.dtype)
+    return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
+
+
+def _bag(rows: Tensor, index: Tensor, offsets: Tensor) -> Tensor:
+    """The product itself, `[..., R, h] -> [..., L, h]`."""
+    if rows.dim() == 2:
+        if not index.shape[0]:
+            return rows.new_zeros(offsets.shape[0] - 1, rows.shape[1])
+        return F.embedding_bag(index, rows, offsets, mode="sum", include_last_offset=True)
+    stack = rows.flatten(0, -3)
+    copies = torch.arange(len(stack), device=index.device, dtype=index.dtype).unsqueeze(1)
+    starts = offsets[:-1] + copies * len(index)
+    out = _bag(
+        stack.flatten(0, 1),
+        (index + copies * rows.shape[-2]).flatten(),
+        torch.cat([starts.flatten(), starts.new_full((1,), len(index) * len(stack))]),
+    )
+    return out.view(*rows.shape[:-2], -1, rows.shape[-1])
+
+
+def _in_front(value: Tensor, dim: int | None, size: int) -> Tensor:
+    """The batch dimension of vmap as the first one."""
+    return value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
+
+
+class _Move(torch.autograd.Function):
+    @staticmethod
+    def forward(rows: Tensor, *movement: Tensor) -> Tensor:
+        return _bag(rows, movement[0], movement[1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+        ctx.save_for_forward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        return move(grad, Movement(*ctx.saved_tensors).T), None, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, rows: Tensor, *_: None) -> Tensor:
+        return move(rows, Movement(*ctx.saved_tensors))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, rows: Tensor, *movement: Tensor) -> tuple[Tensor, int]:
+        return _Move.apply(_in_front(rows, in_dims[0], info.batch_size), *movement), 0
+
+
+class _Assemble(torch.autograd.Function):
+    @staticmethod
+    def forward(rows: Tensor, *rest: Tensor) -> Tensor:
+        hidden = _bag(rows, rest[0], rest[1])
+        for value, weight in zip(rest[4::2], rest[5::2], strict=True):
+            if hidden.dim() == 2:
+                hidden.addmm_(value, weight.mT)
+            elif hidden.dim() == 3:
+                hidden.baddbmm_(value, weight.mT)
+            else:
+                hidden += value @ weight.mT
+        return hidden
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+        ctx.save_for_forward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        saved = ctx.saved_tensors
+        movement, products = Movement(*saved[:4]), saved[4:]
+        grads: list[Tensor | None] = [None] * (5 + len(products))
+        if ctx.needs_input_grad[0]:
+            grads[0] = move(grad, movement.T)
+        for k in range(0, len(products), 2):
+            value, weight = products[k], products[k + 1]
+            if ctx.needs_input_grad[5 + k]:
+                grads[5 + k] = grad @ weight
+            if ctx.needs_input_grad[6 + k]:
+                grads[6 + k] = grad.mT @ value
+        return tuple(grads)
+
+    @staticmethod
+    def jvp(ctx: Any, rows: Tensor | None, *rest: Tensor | None) -> Tensor:
+        saved = ctx.saved_tensors
+        parts = [] if rows is None else [move(rows, Movement(*saved[:4]))]
+        for k in range(4, len(saved), 2):
+            value, weight = rest[k : k + 2]
+            parts += [] if value is None else [value @ saved[k + 1].mT]
+            parts += [] if weight is None else [saved[k] @ weight.mT]
+        return torch.stack(parts).sum(0)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, rows: Tensor, *rest: Tensor) -> tuple[Tensor, int]:
+        fronted = [
+            _in_front(value, dim, info.batch_size)
+            for value, dim in zip(rest[4:], in_dims[5:], strict=True)
+        ]
+        rows = _in_front(rows, in_dims[0], info.batch_size)
+        return _Assemble.apply(rows, *rest[:4], *fronted), 0

@@ -1,0 +1,108 @@
+"""How rows move between domains: lists of which row goes where, and back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Movement(NamedTuple):
+    """A matrix M of zeros and ones that moves rows, with its transpose.
+
+    Row i of `M rows` is the sum of the rows `reads[offsets[i] : offsets[i + 1]]`; `back_reads`
+    and `back_offsets` say the same of the transpose. A lift has one entry in each row of M, the
+    reduction by sums is its transpose, and each is the other's backward pass.
+    """
+
+    reads: Tensor  # [K]
+    offsets: Tensor  # [rows out + 1]
+    back_reads: Tensor  # [K]
+    back_offsets: Tensor  # [rows in + 1]
+
+    @property
+    def T(self) -> Movement:
+        """The transpose."""
+        return Movement(self.back_reads, self.back_offsets, self.reads, self.offsets)
+
+
+class Ends(NamedTuple):
+    """How rows come to things that have two ends: edges, rays and angles.
+
+    The near end of an edge is its target, that of a ray its vertex, and that of an angle its
+    first ray; `near.T` sums the things over those with a common near end.
+    """
+
+    near: Movement  # the rows of the near ends
+    both: Movement  # the sum of both ends; row 2 i is what i adds as a near end, 2 i + 1 as a far
+
+
+def lift_by(index: Tensor, size: int) -> Movement:
+    """The lift of `size` rows to where `index [L]` reads them."""
+    rows = torch.arange(len(index) + 1, device=index.device)
+    return _narrow(Movement(index, rows, *_sorted(index, size)))
+
+
+def ends_of(near: Tensor, far: Tensor, size: int) -> Ends:
+    """The lifts by `near [L]` and `far [L]`, both among `size` rows."""
+    rows = torch.arange(len(near) + 1, device=near.device)
+    of_near = Movement(near, rows, *_sorted(near, size))
+    of_far = Movement(far, rows, *_sorted(far, size))
+    return Ends(_narrow(of_near), _narrow(_interleaved(of_near, of_far)))
+
+
+def pairs_of(degree: Tensor, number: Tensor) -> Ends:
+    """All ordered pairs of different rays of the same vertex, sorted by first and second ray.
+
+    Rays stand vertex by vertex: `degree [R]` is how many their vertex has, `number [R]` which of
+    them each is.
+    """
+    count = len(degree)
+    start = torch.cat([degree.new_zeros(1), (degree - 1).cumsum(0, dtype=degree.dtype)])
+    total = int(start[-1])
+    rows = torch.arange(total + 1, device=degree.device, dtype=degree.dtype)
+    rays = torch.arange(count, device=degree.device, dtype=degree.dtype)
+    first = torch.repeat_interleave(rays, degree - 1, output_size=total)
+    j = number[first]
+    k = rows[:-1] - start[first]
+    k = k + (k >= j)  # a ray makes no pair with itself
+    second = first - j + k
+    twin = start[second] + j - (j > k).to(j.dtype)  # where the same two stand the other way round
+    of_first = Movement(first, rows, rows[:-1], start)
+    return Ends(of_first, _interleaved(of_first, Movement(second, rows, twin, start)))
+
+
+def _interleaved(near: Movement, far: Movement) -> Movement:
+    """Both lifts, of rows that alternate: as a near end, as a far end."""
+    counts = torch.stack([near.back_offsets.diff(), far.back_offsets.diff()], 1)
+    starts = torch.zeros_like(near.back_offsets[:1].expand(counts.numel() + 1))
+    torch.cumsum(counts.flatten(), 0, out=starts[1:])
+    back = torch.cat([torch.empty_like(near.reads), torch.empty_like(far.reads)])
+    for end, movement in enumerate((near, far)):
+        rows = len(movement.reads)
+        # sorted by where they go, each moves on by what stands before it of the other end
+        shift = starts[end:-1:2] - movement.back_offsets[:-1]
+        shift = torch.repeat_interleave(shift, counts[:, end], output_size=rows)
+        back[movement.offsets[:-1] + shift] = movement.back_reads
+    index = torch.stack([2 * near.reads, 2 * far.reads + 1], 1).flatten()
+    return Movement(index, 2 * near.offsets, back, starts)
+
+
+def _sorted(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Where each of `size` numbers stands in `index`: the places, and where those of each start."""
+    start = index.new_zeros(size + 1)
+    torch.cumsum(torch.bincount(index, minlength=size), 0, out=start[1:])
+    if bool((index.diff() >= 0).all()):
+        return torch.arange(len(index), device=index.device), start
+    return torch.argsort(index, stable=True), start
+
+
+def narrow_type(count: int) -> torch.dtype:
+    """The smallest type for numbers of this many things; twice as many are counted somewhere."""
+    return torch.int32 if count < 2**30 else torch.int64
+
+
+def _narrow(movement: Movement) -> Movement:
+    kind = narrow_type(max(len(movement.reads), len(movement.back_offsets)))
+    return Movement(*(part.to(kind) for part in movement))

@@ -1,0 +1,21 @@
+"""What the C library does with memory that is no longer used."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+
+
+def keep_memory() -> bool:
+    """Keep freed memory in the process, so that the next training step need not ask for it again.
+
+    A training step frees tensors of many megabytes, which glibc gives back to the system; the next
+    step gets them back one page at a time, which on large graphs can take longer than the
+    arithmetic. The `symgnn` command does this for itself; in your own process, decide. Says
+    whether it could be done: only with glibc, so on most Linux systems.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    trim_threshold, mmap_max = -1, -4  # their numbers in malloc.h
+    mallopt = ctypes.CDLL(None).mallopt
+    return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
