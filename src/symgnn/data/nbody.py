@@ -1,0 +1,322 @@
+"""Charged particles: where are they, one unit of time later?
+
+The n-body data of EGNN (Satorras et al. 2021, section 5.1), which are the charged particles of NRI
+(Kipf et al. 2018) in three dimensions, with the constants of the published code. They are simulated
+here, so the trajectories are others than the published ones, with the same distribution.
+
+Deviations: nothing is held in a box (the published simulation reflects only the initial positions,
+at 5 standard deviations), and the density of the start is kept in any dimension, not only in 3.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+
+SPLITS = ("train", "validation", "test")
+FRAMES = 49
+EVERY = 100
+STEP = 0.001
+SPEED = 0.5
+#: A force times the step, that is a change of velocity, is cut off here, per component.
+LARGEST_KICK = 0.1
+
+#: Signature: (steps done, steps in total) -> None
+OnProgress: TypeAlias = Callable[[int, int], Any]
+
+
+class Trajectories(NamedTuple):
+    """T trajectories of N particles in n dimensions, at F frames, in float64."""
+
+    pos: Tensor  # [T, F, N, n]
+    vel: Tensor  # [T, F, N, n]
+    charge: Tensor  # [T, N]
+
+
+def simulate_charged(
+    count: int,
+    *,
+    seed: int | Sequence[int],
+    particles: int = 5,
+    dimension: int = 3,
+    frames: Sequence[int] = range(FRAMES),
+    every: int = EVERY,
+    step: float = STEP,
+    on_progress: OnProgress | None = None,
+) -> Trajectories:
+    """`count` trajectories from random states: :func:`integrate_charged` with the same options.
+
+    Charges are +1 or -1 with equal probability. Positions are normal with mean 0 and deviation
+    (N / 5)^(1/n); velocities have norm 0.5 and a uniform direction. The same seed gives the same
+    states, and with a smaller `count` the first of them.
+    """
+    count = _integer("count", count, 1)
+    particles = _integer("particles", particles, 1)
+    dimension = _integer("dimension", dimension, 1)
+    for part in seed if isinstance(seed, Sequence) else (seed,):
+        _integer("seed", part, 0)
+    # one draw for all, so that a trajectory does not depend on how many follow
+    drawn = np.random.default_rng(seed).standard_normal((count, particles, 2 * dimension + 1))
+    pos, vel, sign = np.split(drawn, (dimension, 2 * dimension), axis=2)
+    pos = pos * (particles / 5) ** (1 / dimension)
+    vel = vel * (SPEED / np.linalg.norm(vel, axis=2, keepdims=True))
+    charge = np.where(sign[:, :, 0] < 0, -1.0, 1.0)
+    return integrate_charged(
+        torch.from_numpy(pos),
+        torch.from_numpy(vel),
+        torch.from_numpy(charge),
+        frames=frames,
+        every=every,
+        step=step,
+        on_progress=on_progress,
+    )
+
+
+def integrate_charged(
+    pos: Tensor,
+    vel: Tensor,
+    charge: Tensor,
+    *,
+    frames: Sequence[int] = range(FRAMES),
+    every: int = EVERY,
+    step: float = STEP,
+    on_progress: OnProgress | None = None,
+) -> Trajectories:
+    """The trajectories that begin at `pos` and `vel`, `[T, N, n]`, with charges `[T, N]`.
+
+    Particles have mass 1 and feel F_i = sum_j q_i q_j (x_i - x_j) / |x_i - x_j|^3; those at the
+    same place, nothing of one another. Each step is v += step F(x), then x += step v, so that v is
+    that of half a step before x. Frame k is the state after (k + 1) `every` steps: the beginning
+    is not a frame. Only the given `frames` are kept, and nothing is computed after the last.
+
+    As published, each component of F is cut off at 0.1 / step. Where that happens (for particles
+    nearer than about 0.1) momentum is not kept, and the trajectory depends on the axes.
+    """
+    _check_state(pos, vel, charge)
+    every = _integer("every", every, 1)
+    listed = frames if isinstance(frames, Sequence) else ()
+    wanted = [_integer("frames", frame, 0) for frame in listed]
+    if not wanted or any(first >= second for first, second in pairwise(wanted)):
+        raise ValueError(f"frames: {frames!r} is not possible; pass a list of rising integers")
+    if not (isinstance(step, numbers.Real) and math.isfinite(step) and step > 0):
+        raise ValueError(f"step: {step!r} is not possible; pass a number > 0, such as {STEP}")
+
+    # trajectories last, [N, n, T], so that each operation runs over contiguous memory
+    q = _array(charge).T.copy()
+    x, v = (_array(value).transpose(1, 2, 0).copy() for value in (pos, vel))
+    products = [q[i] * q[i + 1 :] for i in range(len(q) - 1)]
+    limit = LARGEST_KICK / step
+    kept_pos, kept_vel = (np.empty((len(pos), len(wanted), *pos.shape[1:])) for _ in range(2))
+    total = (wanted[-1] + 1) * every
+    kept = 0
+    for done in range(1, total + 1):
+        v += step * np.clip(_forces(x, products), -limit, limit)
+        x += step * v
+        if done % every == 0:
+            if done == (wanted[kept] + 1) * every:
+                kept_pos[:, kept], kept_vel[:, kept] = x.transpose(2, 0, 1), v.transpose(2, 0, 1)
+                kept += 1
+            if on_progress is not None:
+                on_progress(done, total)
+    return Trajectories(
+        torch.from_numpy(kept_pos), torch.from_numpy(kept_vel), torch.from_numpy(q.T.copy())
+    )
+
+
+def _forces(x: np.ndarray, products: Sequence[np.ndarray]) -> np.ndarray:
+    """`[N, n, T]`; each pair once, `products[i]` being q_i q_j for all j > i, `[N - i - 1, T]`."""
+    forces = np.zeros_like(x)
+    for i, product in enumerate(products):
+        apart = x[i] - x[i + 1 :]
+        square = (apart * apart).sum(axis=1)
+        np.maximum(square, 1e-150, out=square)  # particles at the same place: 0, not 0 / 0
+        apart *= (product / (square * np.sqrt(square)))[:, None]
+        forces[i] += apart.sum(axis=0)
+        forces[i + 1 :] -= apart
+    return forces
+
+
+class NBody(InMemoryDataset):
+    """Charged particles at one frame, to predict where they are at a later one.
+
+    Each graph joins all ordered pairs of N particles and has
+
+    - `pos`, `vel` `[N, n]`: position and velocity at frame `start`
+    - `x` `[N, 1]`: the speed |vel|
+    - `charge` `[N, 1]`: +1 or -1
+    - `edge_attr` `[E, 1]`: the product of the charges at both ends
+    - `y` `[N, n]`: position at frame `stop`
+
+    The defaults are EGNN's: 3000, 2000 and 2000 trajectories, and 10 frames, that is 1000 steps
+    and one unit of time, between question and answer. The splits are drawn independently.
+
+    Forces are cut off per component (:func:`integrate_charged`) between these two frames in a fifth
+    of the trajectories. The answer then turns with the question only roughly: over rotations of the
+    question its variance is 0.003 (mean of 2000 trajectories, 8 rotations), about the least mean
+    squared error that an equivariant model can have.
+
+    With `root`, what was simulated is kept there, in one file per split and settings. A bar is
+    shown if it takes more than two seconds and stderr is a terminal; `progress` says otherwise.
+    """
+
+    def __init__(
+        self,
+        split: str,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        train: int = 3000,
+        validation: int = 2000,
+        test: int = 2000,
+        seed: int = 43,
+        particles: int = 5,
+        dimension: int = 3,
+        start: int = 30,
+        stop: int = 40,
+        dtype: torch.dtype = torch.float32,
+        transform: object = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(None, transform)
+        if split not in SPLITS:
+            raise ValueError(f"split: {split!r} is not known; choose from {', '.join(SPLITS)}")
+        sizes = {"train": train, "validation": validation, "test": test}
+        count = [_integer(name, size, 1) for name, size in sizes.items()][SPLITS.index(split)]
+        seed = _integer("seed", seed, 0)
+        particles = _integer("particles", particles, 1)
+        dimension = _integer("dimension", dimension, 1)
+        start = _integer("start", start, 0)
+        stop = _integer("stop", stop, start + 1)
+
+        def simulate() -> Trajectories:
+            with _bar(f"{count} trajectories, {split}", progress) as on_progress:
+                return simulate_charged(
+                    count,
+                    seed=(seed, SPLITS.index(split)),
+                    particles=particles,
+                    dimension=dimension,
+                    frames=(start, stop),
+                    on_progress=on_progress,
+                )
+
+        if root is None:
+            found = simulate()
+        else:
+            shape = (count, 2, particles, dimension)
+            # v1: to be raised when the same settings give other trajectories
+            name = f"nbody-v1-{split}-{'x'.join(map(str, shape))}-{start}-{stop}-seed{seed}.npz"
+            found = _cached(Path(root).expanduser() / name, shape, simulate)
+        self.data, self.slices = self.collate(_graphs(found, dtype))
+
+
+def _graphs(trajectories: Trajectories, dtype: torch.dtype) -> list[Data]:
+    """One graph per trajectory, from its first frame to its last."""
+    pos, vel, y = trajectories.pos[:, 0], trajectories.vel[:, 0], trajectories.pos[:, -1]
+    charge = trajectories.charge[:, :, None]
+    edge_index = (~torch.eye(pos.shape[1], dtype=torch.bool)).nonzero().T.contiguous()
+    values = {
+        "x": vel.norm(dim=2, keepdim=True),
+        "pos": pos,
+        "vel": vel,
+        "charge": charge,
+        "edge_attr": charge[:, edge_index[0]] * charge[:, edge_index[1]],
+        "y": y,
+    }
+    rows = zip(*(value.to(dtype) for value in values.values()), strict=True)
+    return [Data(edge_index=edge_index, **dict(zip(values, row, strict=True))) for row in rows]
+
+
+def _cached(
+    path: Path, shape: tuple[int, ...], simulate: Callable[[], Trajectories]
+) -> Trajectories:
+    """What the file has, positions of the given shape; where there is none, it is written."""
+    if path.exists():
+        return _read(path, shape)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"cannot be a directory ({error.strerror})"
+        raise ValueError(f"root: {path.parent} {reason}; pass another") from None
+    found = simulate()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **{name: part.numpy() for name, part in found._asdict().items()})
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return found
+
+
+def _read(path: Path, shape: tuple[int, ...]) -> Trajectories:
+    """What :func:`_cached` wrote."""
+    try:
+        with path.open("rb") as content, np.load(content) as file:
+            found = Trajectories(*(torch.from_numpy(file[name]) for name in Trajectories._fields))
+        if [tuple(part.shape) for part in found] != [shape, shape, (shape[0], shape[2])]:
+            raise ValueError("its arrays have other shapes")
+    except Exception as error:  # a damaged archive raises almost anything
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ValueError(
+            f"{path}: cannot be read ({reason}); delete it, and it will be simulated again"
+        ) from None
+    return found
+
+
+@contextmanager
+def _bar(text: str, show: bool | None) -> Iterator[OnProgress | None]:
+    """A callback that draws a bar on stderr once two seconds have passed; None to draw none."""
+    if not (sys.stderr.isatty() if show is None else show):
+        yield None
+        return
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(text)
+    begin = time.monotonic()
+
+    def on_progress(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+        if time.monotonic() - begin > 2:
+            bar.start()
+
+    try:
+        yield on_progress
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def _array(value: Tensor) -> np.ndarray:
+    return value.detach().to("cpu", torch.float64).numpy()
+
+
+def _integer(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name}: {value!r} is not possible; pass an integer >= {least}")
+    return int(value)
+
+
+def _check_state(pos: Tensor, vel: Tensor, charge: Tensor) -> None:
+    if pos.dim() != 3 or 0 in pos.shape:
+        shape = tuple(pos.shape)
+        raise ValueError(f"pos: shape {shape} is not possible; pass [T, N, n], each at least 1")
+    for name, value, needed in (("vel", vel, pos.shape), ("charge", charge, pos.shape[:2])):
+        if value.shape != needed:
+            shape = tuple(value.shape)
+            raise ValueError(f"{name}: shape {shape} does not fit pos; pass {tuple(needed)}")
+    for name, value in (("pos", pos), ("vel", vel), ("charge", charge)):
+        if not value.isfinite().all():
+            raise ValueError(f"{name}: some values are not finite; pass finite ones")
