@@ -26,7 +26,7 @@ def symmetries() -> dict[Symmetry, list[str]]:
             if (name, psi) == ("gn", "neighbour-sum"):
                 continue
             model = build(name, dimension=3, coordinate_map=psi)
-            label = model.spec.name + ("" if psi == "identity" else "*")
+            label = model.network.name + ("" if psi == "identity" else "*")
             found.setdefault(model.symmetry, []).append(label)
     blind = build(GN.but(inputs=[v]))
     found.setdefault(blind.symmetry, []).append("GN without coordinates")

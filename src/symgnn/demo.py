@@ -95,7 +95,7 @@ def run(console: Console | None = None) -> bool:
             agree &= right
             mark = ("green" if derived else "default") if right else "red"
             cells.append(f"[{mark}]{change:.0e}[/]")
-        tables[psi].add_row(model.spec.name, *cells)
+        tables[psi].add_row(model.network.name, *cells)
         models.append(model)
     console.print(
         "Each block on the five solids: the largest change of its output, relative, under random "
@@ -107,7 +107,7 @@ def run(console: Console | None = None) -> bool:
         console.print(table)
     for model in models:
         psi = "" if model.blocks[0].map is None else " with neighbour-sum"
-        console.print(f"[bold]{model.spec.name}[/]{psi}: invariant to {model.symmetry}")
+        console.print(f"[bold]{model.network.name}[/]{psi}: invariant to {model.symmetry}")
     console.print(
         "\nEvery measurement agrees with the symmetry derived from the specification."
         if agree

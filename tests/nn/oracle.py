@@ -458,13 +458,12 @@ class Oracle:
         s = State(graph, Values(x, graph.dimension), graph.v, graph.e, graph.a, graph.u, self.how)
         s.v = self.first_nodes(s)
         self.start = self.spread(s.x, graph) if graph.nodes else None
-        blocks = list(self.model.blocks)
-        layers = blocks if self.task == "coordinates" else blocks[:-1]
+        layers = list(self.model.blocks)
         for block in layers:
             s = self.layer(block, s)
         if self.task == "coordinates":
             return Values({i: s.x[i] / gamma for i in graph.nodes}, graph.dimension)
-        return self.readout(blocks[-1], s)
+        return self.readout(self.model.readouts[0], s)
 
     def gamma(self, graph: Graph) -> Tensor | float:
         """alpha / max |x_i - x_j| over the edges, where the block asks for it."""

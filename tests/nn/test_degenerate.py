@@ -197,7 +197,7 @@ def test_the_reduction_of_nothing_is_zero():
         zeros = [
             torch.zeros(w, dtype=torch.float64) for w in model.blocks[0].updates["node"].phi.widths
         ]
-        update, readout = model.blocks[0].updates["node"].phi, model.blocks[1].updates["node"].phi
+        update, readout = (part[0].updates["node"].phi for part in (model.blocks, model.readouts))
         expected = torch.cat(zeros)
         for phi in (update, readout):
             for k, linear in enumerate(phi.linears):
@@ -594,7 +594,6 @@ BAD_OPTIONS = {
         {"coordinate_map": "neighbor-sum"},
         r"^coordinate_map: 'neighbor-sum': did you mean 'neighbour-sum'",
     ),
-    "map missing": ({"coordinate_map": None}, r"^coordinate_map: None"),
     "task": ({"task": "nodes"}, r"^task: 'nodes': did you mean 'node'"),
     "hidden": ({"hidden": -3}, r"^hidden: is -3"),
     "hidden float": ({"hidden": 8.0}, r"^hidden: is 8.0"),

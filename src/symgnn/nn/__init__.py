@@ -17,9 +17,21 @@ from symgnn.nn.architectures import (
 from symgnn.nn.block import Block
 from symgnn.nn.build import COORDINATE_MAPS, build
 from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
-from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
+from symgnn.nn.coordinate_maps import (
+    EGCN,
+    CoordinateMap,
+    EGNNMap,
+    NeighbourSum,
+    Rigid,
+    Scale,
+    Shift,
+)
+from symgnn.nn.forms import After, Form
 from symgnn.nn.model import Model
-from symgnn.nn.sources import Measure, Source, reduce
+from symgnn.nn.network import Network
+from symgnn.nn.peers import PEERS
+from symgnn.nn.peers.weights import from_peer, to_peer
+from symgnn.nn.sources import Measure, Source, initial, reduce
 from symgnn.nn.spec import Spec
 
 __all__ = [
@@ -35,18 +47,23 @@ __all__ = [
     "DGN",
     "EGCN",
     "GN",
+    "PEERS",
     "SDGN",
     "AGNConv",
+    "After",
     "Block",
     "CGNConv",
     "CombinedConv",
     "Conv",
     "CoordinateMap",
     "DGNConv",
+    "EGNNMap",
+    "Form",
     "GNConv",
     "Measure",
     "Model",
     "NeighbourSum",
+    "Network",
     "Rigid",
     "SDGNConv",
     "Scale",
@@ -54,6 +71,9 @@ __all__ = [
     "Source",
     "Spec",
     "build",
+    "from_peer",
+    "initial",
     "reduce",
     "sources",
+    "to_peer",
 ]

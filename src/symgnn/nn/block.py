@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
-from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction, Source
+from symgnn.nn.sources import DOMAINS, VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
-from symgnn.nn.update import Update, Width
-
-#: The order in which a block works; an update reads what is current when its turn comes.
-ORDER = ("angle", "edge", "node", "coordinates", "graph")
+from symgnn.nn.update import FormUpdate, Update, Width
 
 
 def live(
@@ -27,7 +25,7 @@ def live(
     takes no symmetry away.
     """
     steps: set[str] = set()
-    for step in reversed(ORDER):
+    for step in reversed(spec.order):
         if step == "coordinates":
             if moves and "x" in wanted:
                 steps.add(step)
@@ -35,6 +33,8 @@ def live(
         elif spec[step] and VALUE_OF[step] in wanted:
             steps.add(step)
             wanted = wanted - {VALUE_OF[step]} | {source.reads for source in spec[step]}
+            if step in spec.after and spec.after[step].residual:
+                wanted |= {VALUE_OF[step]}
     return steps, wanted
 
 
@@ -65,7 +65,7 @@ class Block(nn.Module):
         self.sizes = dict(sizes)
         self.updates = nn.ModuleDict()
         self.map: CoordinateMap | None = None
-        for step in ORDER:
+        for step in spec.order:
             if step not in self.steps:
                 continue
             if step == "coordinates":
@@ -74,14 +74,23 @@ class Block(nn.Module):
                 self.map = coordinate_map
             else:
                 value = VALUE_OF[step]
-                self.updates[step] = Update(
-                    step, spec[step], self.sizes, out[value], width, aggregation, dimension
+                form = spec.forms.get(step)
+                make = Update if form is None else partial(FormUpdate, form)
+                update = make(
+                    step,
+                    spec[step],
+                    self.sizes,
+                    out[value],
+                    width,
+                    aggregation,
+                    dimension,
+                    spec.after.get(step),
                 )
-                self.sizes[value] = out[value]
+                self.updates[step], self.sizes[value] = update, update.out
 
     def forward(self, state: State) -> State:
         """Update the state, in place, and give it back."""
-        for step in ORDER:
+        for step in self.spec.order:
             if step == "coordinates":
                 if self.map is not None:
                     state.move(self.map(state))
@@ -103,6 +112,12 @@ class Block(nn.Module):
     def sources(self) -> list[Source]:
         """All that the updates read."""
         return [s for update in self.updates.values() for s in update.sources]  # type: ignore[union-attr]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures that the updates read."""
+        bare = [s.of if isinstance(s, Reduction) else s for s in self.sources]
+        return [source for source in bare if isinstance(source, Measure)]
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""

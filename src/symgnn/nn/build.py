@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 import difflib
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
-from symgnn.nn.model import TASKS, Model
+from symgnn.nn.model import Model
+from symgnn.nn.network import ANSWERS, Network, network_of
+from symgnn.nn.peers import PEERS
+from symgnn.nn.sources import DOMAINS, VALUE_OF
 from symgnn.nn.spec import Spec
 from symgnn.nn.update import Width
 
@@ -33,7 +38,7 @@ COORDINATE_MAPS: dict[str, Callable[[], CoordinateMap] | None] = {
 
 
 def build(
-    architecture: str | Spec,
+    architecture: str | Spec | Network,
     *,
     task: str = "graph",
     outputs: int = 1,
@@ -42,22 +47,24 @@ def build(
     angle_features: int = 0,
     graph_features: int = 0,
     dimension: int | None = None,
-    hidden: int = 32,
-    layers: int = 2,
-    mlp_hidden: int | None = None,
+    hidden: int | Mapping[str, int] | None = None,
+    layers: int | None = None,
+    mlp_hidden: int | Mapping[str, int] | None = None,
     mlp_layers: int = 1,
     dropout: float = 0.0,
-    aggregation: str | Mapping[str, str] = "mean",
-    coordinate_map: str | CoordinateMap = "identity",
+    aggregation: str | Mapping[str, str] | None = None,
+    coordinate_map: str | CoordinateMap | None = None,
     graph_state: bool = True,
     scaling: float | None = None,
     chunk: int | None = None,
+    **options: Any,
 ) -> Model:
     """Build a graph network.
 
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
-            "agn-raw", "combined", "cgn", or a :class:`Spec` of your own.
+            "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++"; or a
+            :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each, or "coordinates".
         outputs: How many numbers come out: classes or regression targets.
         node_features: Width of `data.x`. With 0, every node starts with the constant 1.
@@ -65,38 +72,49 @@ def build(
         angle_features: Width of `data.angle_attr`, in the order of `Topology.angle_index`.
         graph_features: Width of `data.u`.
         dimension: The number of coordinates; only "gn" and the maps "shift" and "rigid" need it.
-        hidden: Width of the embeddings of nodes, edges, angles and graphs.
-        layers: How many blocks.
-        mlp_hidden: Width of the hidden layers of the MLPs; twice `hidden` if not given.
+        hidden: Width of the embeddings of nodes, edges, angles and graphs, 32 if not given, or
+            one for each, such as `{"node": 64, "edge": 16}`.
+        layers: How many blocks; 2 if not given.
+        mlp_hidden: Width of the hidden layers of the MLPs; twice `hidden` if not given; or one
+            for each of "angle", "edge", "node", "graph" and "coordinates".
         mlp_layers: How many hidden layers each MLP has.
         dropout: Rate of the dropout after each hidden layer.
         aggregation: "sum", "mean" or "max", or one for each movement, such as
             `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "mean".
-        coordinate_map: "identity", "scale", "shift", "rigid" (each also with coefficients of u:
-            "scale-u", ...), "neighbour-sum", "egcn" (over all pairs), "egcn-neighbours", or a
-            :class:`CoordinateMap`, of which each layer gets a copy.
+        coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid" (each also with
+            coefficients of u: "scale-u", ...), "neighbour-sum", "egcn" (over all pairs),
+            "egcn-neighbours", or a :class:`CoordinateMap`, of which each layer gets a copy.
         graph_state: Whether the graph has an embedding u of its own that each layer updates; with
             False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
         chunk: How many angles may be in memory at once; None for all.
+        options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
+            A peer also has other defaults for the above, those of its own code.
     """
-    spec = spec_of(architecture)
+    network = network_named(architecture, options)
+    spec = network.layer
     if scaling is not None:
         if spec.scaling is None:
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
         spec = spec.but(scaling=_positive("scaling", scaling))
     if not graph_state:
         spec = spec.but(graph=())
-    task = _named("task", task, {name: name for name in TASKS})
+    network = replace(network, layer=spec)
+    task = _named("task", task, {name: name for name in ANSWERS})
+    if task not in network.readout:
+        known = ", ".join(network.readout)
+        raise ValueError(f"task: {network.name} has no read-out for {task!r}; choose from {known}")
+    node_features = 1 if network.types else node_features
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     names = ("node_features", "edge_features", "angle_features", "graph_features")
-    maps = [coordinate_map_of(coordinate_map) for _ in range(check_count("layers", layers, 1))]
-    readable = spec.reads | (maps[0].reads if maps[0] else frozenset())
-    for name, (value, count) in zip(names, features.items(), strict=True):
-        if check_count(name, count, 0) and value not in readable:
-            raise ValueError(f"{name}: is {count}, but {spec.name} reads no {value}; leave it out")
-    for name, count in (("outputs", outputs), ("hidden", hidden)):
-        check_count(name, count, 1)
+    psi = network.coordinate_map if coordinate_map is None else coordinate_map
+    count = check_count("layers", network.layers if layers is None else layers, 1)
+    maps = [coordinate_map_of(psi) for _ in range(count)]
+    readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
+    for name, (value, size) in zip(names, features.items(), strict=True):
+        if check_count(name, size, 0) and value not in readable:
+            raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
+    check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
     if dimension is not None:
         check_count("dimension", dimension, 1)
@@ -107,23 +125,57 @@ def build(
             "coordinate_map: is 'identity', so coordinates would come out as they went in; "
             "use 'neighbour-sum' or 'egcn' for task='coordinates'"
         )
+    embedding = widths_of("hidden", network.hidden if hidden is None else hidden, network.hidden)
+    if mlp_hidden is None:
+        mlp_hidden = network.mlp_hidden
+    if mlp_hidden is None:
+        mlp_hidden = {place: 2 * size for place, size in embedding.items()}
+    widths = widths_of("mlp_hidden", mlp_hidden, embedding)
     return Model(
-        spec,
+        network,
         features=features,
-        embedding=hidden,
-        layers=layers,
-        width=Width(
-            check_count("mlp_hidden", 2 * hidden if mlp_hidden is None else mlp_hidden, 1),
-            mlp_layers,
-            check_rate(dropout),
-        ),
-        aggregation=aggregations(aggregation),
+        embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
+        layers=count,
+        width=Width(widths, mlp_layers, check_rate(dropout)),
+        aggregation=aggregations(network.aggregation if aggregation is None else aggregation),
         coordinate_maps=maps,
         task=task,
         outputs=outputs,
         dimension=dimension,
         chunk=chunk,
     )
+
+
+def widths_of(
+    name: str, given: int | Mapping[str, int], default: int | Mapping[str, int]
+) -> dict[str, int]:
+    """A width for each domain and the coordinates."""
+    places = (*DOMAINS, "coordinates")
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(places, check_count(name, given, 1))
+    for place, size in given.items():
+        _named(name, place, dict.fromkeys(places))
+        check_count(f"{name}[{place!r}]", size, 1)
+    rest = default if isinstance(default, Mapping) else dict.fromkeys(places, default)
+    first = next(iter(given.values()))
+    return {place: given.get(place, rest.get(place, first)) for place in places}
+
+
+def network_named(architecture: str | Spec | Network, options: Mapping[str, Any]) -> Network:
+    """A network by its name, or the one given."""
+    found: Any = architecture
+    if isinstance(architecture, str):
+        found = _named("architecture", architecture, {**ARCHITECTURES, **PEERS})
+    elif not isinstance(architecture, Spec | Network):
+        raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
+    known = list(inspect.signature(found).parameters) if callable(found) else []
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, known + BUILD_OPTIONS, 1, 0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            name = architecture if isinstance(architecture, str) else architecture.name
+            raise TypeError(f"build: {name} takes no option {option!r}{hint}")
+    return network_of(found(**options) if callable(found) else found)
 
 
 def spec_of(architecture: str | Spec) -> Spec:
@@ -152,6 +204,12 @@ def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
         _named("aggregation", movement, chosen)
         chosen[movement.lower()] = _named("aggregation", how, {a: a for a in AGGREGATIONS})
     return chosen
+
+
+#: What `build` itself takes.
+BUILD_OPTIONS = [
+    name for name in inspect.signature(build).parameters if name not in ("architecture", "options")
+]
 
 
 def _named(field: str, name: Any, table: Mapping[str, Any]) -> Any:

@@ -16,9 +16,11 @@ from symgnn.nn.build import (
     check_rate,
     coordinate_map_of,
     spec_of,
+    widths_of,
 )
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.inputs import check_dimension, check_features, first_width, start
+from symgnn.nn.inputs import check_dimension, check_features, check_velocity, first_sizes, start
+from symgnn.nn.sources import DOMAIN_OF
 from symgnn.nn.spec import Spec
 from symgnn.nn.update import Width
 from symgnn.topology import Topology
@@ -36,7 +38,8 @@ class Conv(nn.Module):
         in_channels: Width of `x`; 0 where there is none (then every node starts with 1).
         out_channels: Width of the node features that come out.
         edge_dim: Width of `edge_attr`; None where there is none.
-        hidden: Width of the MLPs and of the block's edge and angle embeddings.
+        hidden: Width of the block's edge and angle embeddings, or one for each domain.
+        mlp_hidden: Width of the MLPs, or one for each domain; as `hidden` if not given.
         mlp_layers: How many hidden layers each MLP has.
         dropout: Rate of the dropout after each hidden layer.
         aggregation: As for :func:`symgnn.nn.build`.
@@ -52,7 +55,8 @@ class Conv(nn.Module):
         out_channels: int,
         *,
         edge_dim: int | None = None,
-        hidden: int = 64,
+        hidden: int | Mapping[str, int] = 64,
+        mlp_hidden: int | Mapping[str, int] | None = None,
         mlp_layers: int = 1,
         dropout: float = 0.0,
         aggregation: str | Mapping[str, str] = "mean",
@@ -64,7 +68,6 @@ class Conv(nn.Module):
         self.spec = spec_of(architecture)
         check_count("in_channels", in_channels, 0)
         check_count("out_channels", out_channels, 1)
-        check_count("hidden", hidden, 1)
         for name, value in (("edge_dim", edge_dim), ("dimension", dimension), ("chunk", chunk)):
             if value is not None:
                 check_count(name, value, 0 if name == "edge_dim" else 1)
@@ -72,18 +75,21 @@ class Conv(nn.Module):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.features = {"v": in_channels, "e": edge_dim or 0}
         self.chunk = chunk
+        embedding = widths_of("hidden", hidden, 64)
+        widths = widths_of("mlp_hidden", hidden if mlp_hidden is None else mlp_hidden, embedding)
         psi = coordinate_map_of(coordinate_map)
-        sizes = {"a": 0, "u": 0, **self.features}
         self.block = Block(
             self.spec,
-            {**sizes, "v": first_width(self.spec, sizes, dimension)},
-            {"v": out_channels, "e": hidden, "a": hidden, "u": hidden},
-            Width(hidden, check_count("mlp_layers", mlp_layers, 0), check_rate(dropout)),
+            first_sizes(self.spec, self.features, dimension),
+            {**{value: embedding[d] for value, d in DOMAIN_OF.items()}, "v": out_channels},
+            Width(widths, check_count("mlp_layers", mlp_layers, 0), check_rate(dropout)),
             aggregations(aggregation),
             psi,
             frozenset("v" if psi is None else "vx"),
             dimension,
         )
+        made = {m.name: m.make() for m in self.block.measures if m.make is not None}
+        self.measures = nn.ModuleDict(made)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -98,6 +104,7 @@ class Conv(nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         *,
+        vel: Tensor | None = None,
         topology: Topology | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Apply the block; give `topology` where several layers or steps share it."""
@@ -117,6 +124,9 @@ class Conv(nn.Module):
         options = ("in_channels", "edge_dim", "", "")
         check_features(topology, self.features, x, edge_attr, options=options)
         state, scale = start(self.spec, pos, topology, x, edge_attr, chunk=self.chunk)
+        state.modules = self.measures  # type: ignore[assignment]
+        if self.block.map is not None and self.block.map.velocity:
+            state.velocity = check_velocity(vel, state.x)
         state = self.block(state)
         assert state.v is not None
         if self.block.map is None:

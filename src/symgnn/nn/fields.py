@@ -42,8 +42,17 @@ def accumulate(rows: Tensor, index: Tensor, size: int, op: str) -> Tensor:
     return out.scatter_reduce(0, index.unsqueeze(-1).expand_as(rows), rows, "amax")
 
 
-def edges_to_rays(rows: Tensor, topology: Topology) -> Tensor:
-    """Edge rows on the rays `[R, h]`; the mean of parallel edges."""
+def edges_to_rays(rows: Tensor, topology: Topology, into: bool = False) -> Tensor:
+    """Edge rows on the rays `[R, h]`; the mean of parallel edges.
+
+    A ray (i, j) reads the edge i -> j, or j -> i where there is none; with `into`, it reads the
+    edge j -> i, and 0 where there is none.
+    """
+    if into:
+        assert topology.rays_in is not None
+        total = move(rows, topology.rays_in)
+        count = topology.rays_in.offsets.diff().clamp(min=1).unsqueeze(-1)
+        return total / count.to(total.dtype)
     assert topology.ray_edge is not None
     if topology.ray_edge_weight is None:
         return lift(rows, topology.ray_edge.flatten())
@@ -88,6 +97,7 @@ class Field:
         self.hidden = hidden
         self.last = last
         self.keep = keep
+        self.ungated: Tensor | None = None  # what it was before its gate
         self._rows: Tensor | None = None
         self._totals: dict[tuple[str, str], Tensor] = {}
 
@@ -112,7 +122,8 @@ class Field:
             return total
         assert self.last is not None
         # in the type of the total: a half type could not hold a sum over many rows
-        return linear(total, self.last.weight.to(total.dtype)) + count * self.last.bias
+        total = linear(total, self.last.weight.to(total.dtype))
+        return total if self.last.bias is None else total + count * self.last.bias
 
     @property
     def _defers(self) -> bool:
@@ -257,22 +268,13 @@ def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -
         rays = lift(x, neighbour) - lift(x, vertex)
         around: tuple = (vertex, topology.num_nodes) if source.grouped else ()
         rays = rays if source.per_ray is None else source.per_ray(rays, *around)
-        first, second = _both(rays, part)
+        of_first, of_second = rays if isinstance(rays, tuple) else (rays, rays)
+        first, second = move(of_first, part.pairs.near), move(of_second, part.pairs.far)
         if source.grouped:
             around = (lift(vertex, part.pairs.near.reads), topology.num_nodes)
         return _column(source.function(first, second, *around), 1)
 
     return AngleField(topology, compute, x.new_empty(0, source.width or 1), chunk=chunk)
-
-
-def _both(rays: Tensor, part: Part) -> tuple[Tensor, Tensor]:
-    """The first and the second ray of each angle, `[R, p] -> [A, p], [A, p]`."""
-    width = rays.shape[-1]
-    # one movement for both: near and far ends have columns of their own
-    none = rays.new_zeros(rays.shape[0], 2 * width)
-    table = torch.cat([rays, none, rays], -1).view(-1, 2 * width)
-    first, second = move(table, part.pairs.both).split(width, -1)
-    return first, second
 
 
 def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:

@@ -42,7 +42,16 @@ def start(
     if u is not None:
         state.u = Field(topology, "graph", u)
     state.v = _first_nodes(spec, state, x)
+    values = {"v": state.v, "e": state.e, "a": state.a, "u": state.u}
+    state.given = {name: value for name, value in values.items() if value is not None}
     return state, scale
+
+
+def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) -> dict[str, int]:
+    """How wide each value is at the start, and stays where it is read as it came."""
+    sizes = {value: features.get(value, 0) for value in "veau"}
+    sizes["v"] = sum(width_of(source, sizes, dimension) for source in spec.inputs) or 1
+    return sizes | {f"{value}0": size for value, size in sizes.items()}
 
 
 def scaled(x: Tensor, topology: Topology, scaling: float | None) -> tuple[Tensor, Tensor | None]:
@@ -63,11 +72,6 @@ def scaled(x: Tensor, topology: Topology, scaling: float | None) -> tuple[Tensor
     factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
     factor = lift(factor, topology.batch)
     return x * factor, factor
-
-
-def first_width(spec: Spec, sizes: Mapping[str, int], dimension: int | None) -> int:
-    """How many numbers the nodes start with."""
-    return sum(width_of(source, dict(sizes), dimension) for source in spec.inputs) or 1
 
 
 def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
@@ -98,6 +102,31 @@ def check_dimension(pos: Tensor, dimension: int | None) -> None:
         raise ValueError(
             f"pos: has {pos.shape[-1]} coordinates; the model was built with dimension={dimension}"
         )
+
+
+def check_types(z: Tensor | None, types: int, topology: Topology) -> Tensor:
+    """The types of the nodes `[N]` as a column."""
+    if z is None:
+        raise ValueError("z: is missing; give the type of each node, such as its atomic number")
+    if z.is_floating_point() or z.shape != (topology.num_nodes,):
+        raise ValueError(f"z: is {z.dtype} {list(z.shape)}; it must be whole numbers [N]")
+    if (
+        not torch.compiler.is_compiling()
+        and z.numel()
+        and not 0 <= int(z.min()) <= int(z.max()) < types
+    ):
+        bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
+        raise ValueError(f"z: holds {bad}; the model knows the types 0 to {types - 1}")
+    return z.unsqueeze(-1)
+
+
+def check_velocity(velocity: Tensor | None, x: Tensor) -> Tensor:
+    """The velocities `[N, n]`."""
+    if velocity is None:
+        raise ValueError("vel: is missing, but the coordinate map reads velocities")
+    if velocity.shape != x.shape:
+        raise ValueError(f"vel: has shape {list(velocity.shape)}; pos has {list(x.shape)}")
+    return velocity.to(x.dtype)
 
 
 #: What the widths of x, edge_attr, angle_attr and u are called in `build`.

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
-from symgnn.nn.architectures import EDGE_READOUT, GRAPH_READOUT, NODE_READOUT
 from symgnn.nn.block import Block, live, symmetry_of
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.inputs import check_dimension, check_features, first_width, start
-from symgnn.nn.spec import Spec
+from symgnn.nn.fields import Field
+from symgnn.nn.inputs import (
+    check_dimension,
+    check_features,
+    check_types,
+    check_velocity,
+    first_sizes,
+    start,
+)
+from symgnn.nn.network import ANSWERS, Network
+from symgnn.nn.state import State
 from symgnn.nn.update import Width
 from symgnn.topology import Topology
 
-#: What a task reads after the last layer: its read-out and the value that comes out.
-TASKS: dict[str, tuple[Spec | None, str]] = {
-    "graph": (GRAPH_READOUT, "u"),
-    "node": (NODE_READOUT, "v"),
-    "edge": (EDGE_READOUT, "e"),
-    "coordinates": (None, "x"),
-}
-
 
 class Model(nn.Module):
-    """Layers of one specification, then a read-out; made by :func:`symgnn.nn.build`.
+    """A network with its parameters; made by :func:`symgnn.nn.build`.
 
     `model(data)` gives `[G, outputs]` for the task "graph", `[N, outputs]` for "node",
     `[E, outputs]` for "edge" and coordinates `[N, n]` for "coordinates".
@@ -34,10 +35,10 @@ class Model(nn.Module):
 
     def __init__(
         self,
-        spec: Spec,
+        network: Network,
         *,
         features: Mapping[str, int],
-        embedding: int,
+        embedding: Mapping[str, int],
         layers: int,
         width: Width,
         aggregation: Mapping[str, str],
@@ -48,43 +49,57 @@ class Model(nn.Module):
         chunk: int | None,
     ) -> None:
         super().__init__()
-        self.spec, self.task, self.outputs = spec, task, outputs
+        self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
         self.chunk = chunk
-        readout, answer = TASKS[task]
-        specs = [spec] * layers + ([readout] if readout else [])
-        maps = [*coordinate_maps, None][: len(specs)]
+        readout, answer = network.readout[task], ANSWERS[task]
+        specs = [*network.first, *[network.layer] * layers]
+        maps = [*[None] * len(network.first), *coordinate_maps]
+        pool = {**aggregation, "v->u": aggregation["pool"]}
 
         # from the end to the start: what each block has to provide
         wanted, wants = frozenset(answer), []
-        for one, psi in zip(reversed(specs), reversed(maps), strict=True):
+        asked = live(readout, frozenset(), wanted)[1] if readout else wanted
+        wanted = asked
+        for k, (one, psi) in enumerate(zip(reversed(specs), reversed(maps), strict=True)):
             wants.append(wanted)
             _, wanted = live(one, psi.reads if psi else frozenset(), wanted)
+            if network.every_layer and k < layers:
+                wanted |= asked
         # from the start to the end: how wide each value is
-        sizes = {value: features.get(value, 0) for value in "veau"}
-        sizes["v"] = first_width(spec, sizes, dimension)
-        self.blocks = nn.ModuleList()
+        sizes = first_sizes(network.start, features, dimension)
+        self.blocks, self.readouts = nn.ModuleList(), nn.ModuleList()
         for k, (one, psi, want) in enumerate(zip(specs, maps, reversed(wants), strict=True)):
-            out = dict.fromkeys("veau", embedding)
-            if k == layers:
-                out[answer] = outputs
-            pool = {"v->u": aggregation["pool"]} if k == layers else {}
-            block = Block(one, sizes, out, width, {**aggregation, **pool}, psi, want, dimension)
+            block = Block(one, sizes, embedding, width, aggregation, psi, want, dimension)
             self.blocks.append(block)
             sizes = block.sizes
+            last = k == len(specs) - 1
+            if readout and (last or (network.every_layer and k >= len(network.first) - 1)):
+                inside = dict.fromkeys(embedding, outputs) if readout.forms else embedding
+                out = {**inside, answer: outputs}
+                head = Block(readout, sizes, out, width, pool, None, frozenset(answer), dimension)
+                self.readouts.append(head)
+        used = {source.name for block in self._blocks() for source in block.measures}
+        made = {n: m.make() for n, m in network.measures(task).items() if m.make and n in used}
+        self.measures = nn.ModuleDict(made)
 
     @property
     def symmetry(self) -> Symmetry:
         """What the model is invariant to (equivariant, for coordinates), derived from its parts."""
-        return symmetry_of(self.spec, self._blocks(), self.task == "coordinates")
+        return symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
 
     def _blocks(self) -> list[Block]:
-        return list(self.blocks)  # type: ignore[arg-type]
+        return [*self.blocks, *self.readouts]
 
     @property
     def needs_angles(self) -> bool:
         """Whether anything that is given or read lives on angles."""
         return bool(self.features.get("a")) or any(block.needs_angles for block in self._blocks())
+
+    @property
+    def needs_velocity(self) -> bool:
+        """Whether a coordinate map reads velocities."""
+        return any(block.map is not None and block.map.velocity for block in self._blocks())
 
     @property
     def needs_pairs(self) -> bool:
@@ -107,38 +122,62 @@ class Model(nn.Module):
         edge_attr: Tensor | None = None,
         angle_attr: Tensor | None = None,
         u: Tensor | None = None,
+        z: Tensor | None = None,
+        vel: Tensor | None = None,
     ) -> Tensor:
         """Apply the model to a `Data` or `Batch`, or to its parts: `pos` and `topology`, ..."""
         if data is not None:
-            if any(part is not None for part in (pos, topology, x, edge_attr, angle_attr, u)):
+            if any(p is not None for p in (pos, topology, x, edge_attr, angle_attr, u, z, vel)):
                 raise TypeError("forward takes a Data or Batch, or its parts, not both")
             if getattr(data, "edge_weight", None) is not None:
                 raise ValueError("edge_weight: is not read; give it as edge_attr [E, 1] instead")
             topology = self.topology(data)
             pos, x, edge_attr = data.pos, data.x, data.edge_attr
             angle_attr, u = getattr(data, "angle_attr", None), getattr(data, "u", None)
+            z, vel = getattr(data, "z", None), getattr(data, "vel", None)
         if pos is None or topology is None:
             raise TypeError("forward takes a Data or Batch, or pos=... and topology=...")
         check_dimension(pos, self.dimension)
-        check_features(topology, self.features, x, edge_attr, angle_attr, u)
-        state, scale = start(self.spec, pos, topology, x, edge_attr, angle_attr, u, self.chunk)
-        for block in self.blocks:
+        features = self.features
+        if self.network.types:
+            features = {**features, "v": 0}
+        check_features(topology, features, x, edge_attr, angle_attr, u)
+        if self.network.types:
+            x = check_types(z, self.network.types, topology)
+        state, scale = start(
+            self.network.start, pos, topology, x, edge_attr, angle_attr, u, self.chunk
+        )
+        state.modules = self.measures  # type: ignore[assignment]
+        if self.needs_velocity:
+            state.velocity = check_velocity(vel, state.x)
+        answers: list[Tensor] = []
+        silent = len(self.blocks) - len(self.readouts)
+        for k, block in enumerate(self.blocks):
             state = block(state)
-        answer = TASKS[self.task][1]
-        if answer == "x":
-            return (state.x if scale is None else state.x / scale).to(pos.dtype)
-        return getattr(state, answer).rows
+            if k >= silent:
+                answers.append(self._read(self.readouts[k - silent](copy(state))))
+        if answers:
+            return sum(answers[1:], answers[0])
+        return (state.x if scale is None else state.x / scale).to(pos.dtype)
+
+    def _read(self, state: State) -> Tensor:
+        value = getattr(state, ANSWERS[self.task])
+        assert isinstance(value, Field)
+        return value.rows
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
         for block in self._blocks():
             block.reset_parameters()
+        for measure in self.measures.values():
+            if callable(reset := getattr(measure, "reset_parameters", None)):
+                reset()
 
     def __repr__(self) -> str:
-        layers = len(self.blocks) - (self.task != "coordinates")
         count = sum(p.numel() for p in self.parameters())
         how = "equivariant" if self.task == "coordinates" else "invariant"
         return (
-            f"{self.spec.name}(layers={layers}, hidden={self.embedding}, task={self.task!r}, "
+            f"{self.network.name}(layers={self.layers}, hidden={self.embedding['v']}, "
+            f"task={self.task!r}, "
             f"outputs={self.outputs}, parameters={count}), {how} to {self.symmetry}"
         )

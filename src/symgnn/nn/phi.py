@@ -15,16 +15,26 @@ class Phi(nn.Module):
     `linears[0]` is the map over the concatenation, as in any MLP. Its columns are cut into one
     map per source, :meth:`maps`, so that each can be applied where its source lives, on N rows
     instead of E or A. `linears[-1]` is left to the caller, :attr:`last`, because it commutes with
-    sums and means. `layers` counts the hidden layers; with 0, phi is one linear map.
+    sums and means; without `last_bias` it has no bias. `layers` counts the hidden layers; with 0,
+    phi is one linear map.
     """
 
     def __init__(
-        self, widths: Sequence[int], hidden: int, out: int, *, layers: int = 1, dropout: float = 0.0
+        self,
+        widths: Sequence[int],
+        hidden: int,
+        out: int,
+        *,
+        layers: int = 1,
+        dropout: float = 0.0,
+        last_bias: bool = True,
     ) -> None:
         super().__init__()
         self.widths = list(widths)
         sizes = [sum(widths), *[hidden] * layers, out]
         self.linears = nn.ModuleList(_Linear(i, o) for i, o in pairwise(sizes))
+        if not last_bias and layers:
+            self.linears[-1].register_parameter("bias", None)
         self.dropout = dropout
 
     def maps(self) -> tuple[Tensor, ...]:

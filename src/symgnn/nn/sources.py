@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from symgnn.geometry import measures
 from symgnn.geometry.symmetry import ANGLES, LENGTHS, MOEBIUS, PERMUTATIONS, Symmetry
@@ -28,7 +28,7 @@ DOMAIN_OF = {value: domain for domain, value in VALUE_OF.items()}
 #: Where a source of a domain may stand in an update of another: (home, reader) -> places.
 PLACES: dict[tuple[str, str], tuple[str, ...]] = {
     ("angle", "angle"): ("",),
-    ("edge", "angle"): ("first", "second"),
+    ("edge", "angle"): ("first", "second", "first in", "second in"),
     ("node", "angle"): ("vertex", "first", "second"),
     ("graph", "angle"): ("",),
     ("edge", "edge"): ("",),
@@ -59,6 +59,11 @@ class Source:
     second = property(lambda self: self.at("second"), doc="On the second ray of an angle.")
 
     @property
+    def incoming(self) -> Source:
+        """On a ray of an angle: of the edge that comes to the vertex, 0 where there is none."""
+        return self.at(f"{self.place} in")
+
+    @property
     def reads(self) -> str:
         """Which of v, e, a, u, x it depends on."""
         return VALUE_OF[self.domain]
@@ -83,7 +88,11 @@ class Measure(Source):
     - edge: `(x_source [E, n], x_target [E, n]) -> [E, w]`; on a ray of an angle, the neighbour
       is the source and the vertex the target
     - angle: `(first [A, n], second [A, n]) -> [A, w]`, the rays from the vertex to the two
-      neighbours, each first passed through `per_ray [R, n] -> [R, p]`, once per ray
+      neighbours, each first passed through `per_ray [R, n] -> [R, p]`, once per ray; where it
+      gives a pair of tensors, one is for first rays and one for second rays
+
+    A measure with parameters has `make` instead, which makes the function as a module (and, as
+    its method, `per_ray`); a model has one of it for all layers.
 
     With `grouped`, functions on angles and rays get two more arguments, the number of each
     one's vertex `[A]` or `[R]` and of all vertices, to compare what stands around one vertex.
@@ -94,6 +103,7 @@ class Measure(Source):
     width: int | None = 1  # None: as many as there are coordinates
     per_ray: Callable[..., Tensor] | None = None
     grouped: bool = False
+    make: Callable[[], nn.Module] | None = None
 
     @property
     def reads(self) -> str:
@@ -104,6 +114,16 @@ class Measure(Source):
     def keeps(self) -> Symmetry:
         """As declared."""
         return self.symmetry
+
+
+@dataclass(frozen=True, repr=False)
+class Initial(Source):
+    """A value as it came with the graph, whatever the updates have made of it since."""
+
+    @property
+    def reads(self) -> str:
+        """Its own name: v0, e0, a0 or u0."""
+        return f"{VALUE_OF[self.domain]}0"
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,6 +145,13 @@ class Reduction(Source):
     def movement(self, to: str) -> str:
         """Its name, by which an aggregation is chosen: `e->v`, `a->u`, `x->u`, ..."""
         return f"{self.reads if self.reads == 'x' else VALUE_OF[self.of.domain]}->{VALUE_OF[to]}"
+
+
+def initial(source: Source) -> Initial:
+    """The value of v, e, a or u that came with the graph, in every layer."""
+    if type(source) is not Source:
+        raise ValueError(f"initial: takes v, e, a or u, not {source}")
+    return Initial(f"{source.name}0", source.domain, source.place)
 
 
 def reduce(source: Source, at: str = "") -> Reduction:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from symgnn.nn.sources import DOMAINS, PLACES, VALUE_OF, Measure, Reduction, Source, v
+from symgnn.nn.forms import After, Form
+from symgnn.nn.sources import DOMAINS, PLACES, Measure, Reduction, Source, v
+
+#: The order in which a block works; an update reads what is current when its turn comes.
+ORDER = ("angle", "edge", "node", "coordinates", "graph")
 
 
 @dataclass(frozen=True)
@@ -14,6 +18,10 @@ class Spec:
 
     `inputs` is what the nodes start with in the first layer, and `scaling`, if set, multiplies
     the coordinates of each graph by `scaling / (its longest edge)` before the first layer.
+
+    Phi is an MLP over the sources of an update, unless `forms` makes something else of them
+    (:class:`symgnn.nn.Form`); `after` says what is done to its result (:class:`symgnn.nn.After`:
+    an activation, a gate, the old value added). `order` is that of the updates.
     """
 
     name: str
@@ -23,12 +31,20 @@ class Spec:
     graph: Sequence[Source] = ()
     inputs: Sequence[Source] = field(default=(v,))
     scaling: float | None = None
+    forms: Mapping[str, Callable[..., Form]] = field(default_factory=dict)
+    after: Mapping[str, After] = field(default_factory=dict)
+    order: Sequence[str] = ORDER
 
     def __post_init__(self) -> None:
         for domain in DOMAINS:
             sources = tuple(_checked(source, domain) for source in getattr(self, domain))
             object.__setattr__(self, domain, sources)
         object.__setattr__(self, "inputs", tuple(_checked(s, "node") for s in self.inputs))
+        if sorted(self.order) != sorted(ORDER):
+            raise ValueError(f"order: is {tuple(self.order)}; it has to have {', '.join(ORDER)}")
+        for name in (*self.forms, *self.after):
+            if not getattr(self, name, ()):
+                raise ValueError(f"{self.name}: has a form for {name!r}, which reads nothing")
         named: dict[str, Measure] = {}
         for source in self.sources:
             of = source.of if isinstance(source, Reduction) else source
@@ -98,4 +114,4 @@ def width_of(source: Source, sizes: dict[str, int], dimension: int | None) -> in
                 "such as dimension=3"
             )
         return dimension if source.width is None else source.width  # type: ignore[return-value]
-    return sizes[VALUE_OF[source.domain]]
+    return sizes[source.reads]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from symgnn.nn.fields import Field, measure
-from symgnn.nn.sources import VALUE_OF, Measure, Source
+from symgnn.nn.sources import VALUE_OF, Initial, Measure, Source
 from symgnn.topology import Topology
 
 
@@ -24,17 +25,30 @@ class State:
     chunk: int | None = None  # how many angles may be in memory at once
     messages: Field | None = None  # the edge update on all pairs, for maps that read it
     start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
+    given: Mapping[str, Field] = field(default_factory=dict)  # the values that came with the graph
+    velocity: Tensor | None = None  # [N, n], for maps that read it
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # measures with parameters
     measured: dict[str, Field] = field(default_factory=dict)
 
     def get(self, source: Source) -> Field:
         """A value, or a measure of the current coordinates, each computed once."""
         if isinstance(source, Measure):
             if source.name not in self.measured:
-                self.measured[source.name] = measure(source, self.x, self.topology, self.chunk)
+                self.measured[source.name] = measure(
+                    self.function(source), self.x, self.topology, self.chunk
+                )
             return self.measured[source.name]
-        value = getattr(self, VALUE_OF[source.domain])
+        name = VALUE_OF[source.domain]
+        value = self.given.get(name) if isinstance(source, Initial) else getattr(self, name)
         assert isinstance(value, Field), f"{source} is read but not there"
         return value
+
+    def function(self, source: Measure) -> Measure:
+        """The measure with the function that its module is, where it has parameters."""
+        if source.make is None:
+            return source
+        module = self.modules[source.name]
+        return replace(source, function=module, per_ray=getattr(module, "per_ray", None))
 
     def move(self, x: Tensor) -> None:
         """New coordinates: what was measured on the old ones is forgotten."""

@@ -2,33 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.nn.fields import AngleField, Field, edges_to_rays, measure_rays
+from symgnn.nn.forms import After, Form
 from symgnn.nn.movements import Product, assemble, linear, move
 from symgnn.nn.phi import Phi
-from symgnn.nn.sources import Measure, Reduction, Source
+from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import width_of
 from symgnn.nn.state import State
-from symgnn.topology import Part
+from symgnn.topology import Part, Topology
 
 
 @dataclass(frozen=True)
 class Width:
     """Sizes of the MLPs of a block."""
 
-    hidden: int
+    hidden: int | Mapping[str, int]
     layers: int = 1
     dropout: float = 0.0
 
+    @property
+    def for_map(self) -> Width:
+        """That of the MLPs of a coordinate map."""
+        return replace(self, hidden=self.of("coordinates"))
 
-class Update(nn.Module):
-    """One update of a block: phi over those of its sources that are there."""
+    def of(self, domain: str) -> int:
+        """The width of the hidden layers of an update."""
+        return self.hidden if isinstance(self.hidden, int) else self.hidden[domain]
+
+
+class Updating(nn.Module):
+    """What all updates have in common: sources, and what is done to the result (`after`)."""
+
+    out: int
+
+    def __init__(
+        self,
+        domain: str,
+        sources: Sequence[Source],
+        sizes: Mapping[str, int],
+        aggregation: Mapping[str, str],
+        dimension: int | None = None,
+        after: After | None = None,
+    ) -> None:
+        super().__init__()
+        widths = [width_of(source, dict(sizes), dimension) for source in sources]
+        self.domain = domain
+        self.sources = [s for s, w in zip(sources, widths, strict=True) if w]
+        self.absent = [s for s, w in zip(sources, widths, strict=True) if not w]
+        self.widths = [w for w in widths if w]
+        self.aggregation = dict(aggregation)
+        self.after = after or After()
+
+    def _finish(self, out: int, sizes: Mapping[str, int]) -> None:
+        """Once the width of the result is known."""
+        self.out, old = out, sizes[VALUE_OF[self.domain]]
+        self.gate = self.after.make(out)
+        if self.after.residual and old != out:
+            raise ValueError(
+                f"{self.domain}: its old value, of width {old}, cannot be added to the new one, of "
+                f"width {out}"
+            )
+
+    def value(self, state: State, keep: bool) -> Field:
+        """The new value, before what comes after."""
+        raise TypeError(f"{type(self).__name__} has to say how it is computed")
+
+    def forward(self, state: State, keep: bool = True) -> Field:
+        """The new value; without `keep`, only reductions of it are read."""
+        new = self.value(state, keep)
+        if self.after == After():
+            return new
+        old = getattr(state, VALUE_OF[self.domain]) if self.after.residual else None
+        if isinstance(new, AngleField):
+
+            def compute(part: Part) -> Tensor:
+                before = None if old is None else old.rows_of(part)
+                return self.after.gated(self.after.activated(new.rows_of(part)), self.gate, before)
+
+            return AngleField(new.topology, compute, new.rows, chunk=new.chunk)
+        rows = self.after.activated(new.rows)
+        gated = self.after.gated(rows, self.gate, None if old is None else old.rows)
+        result = Field(state.topology, self.domain, gated)
+        result.ungated = rows
+        return result
+
+    def _reduced(self, source: Reduction, state: State) -> Tensor:
+        how = self.aggregation[source.movement(self.domain)]
+        return state.get(source.of).reduce(self.domain, how, source.place)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for child in self.children():
+            child.reset_parameters()  # type: ignore[operator]
+
+
+class Update(Updating):
+    """An update whose phi is an MLP over those of its sources that are there.
+
+    The map of each source is applied where the source lives, then lifted, and the last linear map
+    is left outstanding.
+    """
 
     def __init__(
         self,
@@ -39,22 +119,22 @@ class Update(nn.Module):
         width: Width,
         aggregation: Mapping[str, str],
         dimension: int | None = None,
+        after: After | None = None,
+        last_bias: bool = True,
     ) -> None:
-        super().__init__()
-        widths = [width_of(source, dict(sizes), dimension) for source in sources]
-        self.domain = domain
-        self.sources = [s for s, w in zip(sources, widths, strict=True) if w]
-        self.aggregation = dict(aggregation)
+        super().__init__(domain, sources, sizes, aggregation, dimension, after)
         self.phi = Phi(
-            [w for w in widths if w], width.hidden, out, layers=width.layers, dropout=width.dropout
+            self.widths,
+            width.of(domain),
+            out,
+            layers=width.layers,
+            dropout=width.dropout,
+            last_bias=last_bias,
         )
+        self._finish(out, sizes)
 
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        self.phi.reset_parameters()
-
-    def forward(self, state: State, keep: bool = True) -> Field:
-        """The new value: phi, with the map of each source applied where the source lives."""
+    def value(self, state: State, keep: bool) -> Field:
+        """Phi."""
         terms = self._terms(state)
         if self.domain == "angle":
             return self._angles(state, terms, keep)
@@ -72,9 +152,7 @@ class Update(nn.Module):
         terms = _Terms(self.phi.bias)
         for source, weight in zip(self.sources, self.phi.maps(), strict=True):
             if isinstance(source, Reduction):
-                how = self.aggregation[source.movement(self.domain)]
-                rows = state.get(source.of).reduce(self.domain, how, source.place)
-                terms.here.append((rows, weight))
+                terms.here.append((self._reduced(source, state), weight))
             elif source.domain == "angle":
                 terms.angles.append((state.get(source), weight))
             elif source.domain == self.domain:
@@ -85,7 +163,8 @@ class Update(nn.Module):
             elif source.domain == "node":
                 _add(terms.nodes.setdefault(source.at(""), {}), source.place, weight)
             else:
-                _add(terms.rays, source.place, _on_rays(source, weight, state))
+                place = source.place.removesuffix(" in")
+                _add(terms.rays, place, _on_rays(source, weight, state))
         return terms
 
     def _edges(self, state: State, terms: _Terms) -> Tensor:
@@ -111,10 +190,7 @@ class Update(nn.Module):
             none = rays.new_zeros(topology.num_rays, width)
             places = ("first", "second") if two else ("first",)
             rays = rays + torch.cat([terms.rays.get(place, none) for place in places], -1)
-        pieces: Sequence[Tensor] = [rays]
-        if state.chunk is not None:
-            cuts = topology.cuts(state.chunk)
-            pieces = rays.split([cut.rays.stop - cut.rays.start for cut in cuts])
+        pieces = _pieces(rays, state)
 
         def compute(part: Part) -> Tensor:
             here = [(_angle_rows(value, part), weight) for value, weight in terms.angles]
@@ -124,6 +200,72 @@ class Update(nn.Module):
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
         return AngleField(topology, compute, like, phi.last, keep, state.chunk)
+
+
+class FormUpdate(Updating):
+    """An update whose phi is a :class:`Form`."""
+
+    def __init__(
+        self,
+        form: Callable[..., Form],
+        domain: str,
+        sources: Sequence[Source],
+        sizes: Mapping[str, int],
+        out: int,
+        width: Width,
+        aggregation: Mapping[str, str],
+        dimension: int | None = None,
+        after: After | None = None,
+    ) -> None:
+        super().__init__(domain, sources, sizes, aggregation, dimension, after)
+        if self.absent:
+            raise ValueError(f"{domain}: reads {self.absent[0]}, which is not there")
+        self.phi = form(self.widths, out, width.of(domain))
+        self._finish(self.phi.out, sizes)
+
+    def value(self, state: State, keep: bool) -> Field:
+        """The values where they live, lifted, and what the form makes of them."""
+        topology, values = state.topology, [self._value(source, state) for source in self.sources]
+        at_home = self.phi.home(*(v if isinstance(v, Tensor) else v.hidden for v in values))
+        if self.domain != "angle":
+            pairs = zip(self.sources, at_home, strict=True)
+            rows = [self._lift(s, v, topology) for s, v in pairs if v is not None]
+            return Field(topology, self.domain, self.phi.here(*rows))
+        read: list[tuple[AngleField | Sequence[Tensor], str]] = []
+        for source, value, moved in zip(self.sources, values, at_home, strict=True):
+            if isinstance(value, AngleField):
+                read.append((value, ""))
+            elif moved is not None:
+                rays, end = _to_rays(source, moved, topology)
+                read.append((_pieces(rays, state), end))
+
+        def compute(part: Part) -> Tensor:
+            rows = [
+                value.rows_of(part)
+                if isinstance(value, AngleField)
+                else move(value[part.number], getattr(part.pairs, end))
+                for value, end in read
+            ]
+            return self.phi.here(*rows)
+
+        return AngleField(topology, compute, state.x.new_empty(0, self.out), chunk=state.chunk)
+
+    def _value(self, source: Source, state: State) -> Tensor | AngleField:
+        """A source where it lives."""
+        if isinstance(source, Reduction):
+            return self._reduced(source, state)
+        value = state.get(source)
+        return value if isinstance(value, AngleField) else value.rows
+
+    def _lift(self, source: Source, rows: Tensor, topology: Topology) -> Tensor:
+        """Rows where a source lives as nodes, edges or graphs read it."""
+        if source.domain == self.domain:
+            return rows
+        if source.domain == "graph":
+            rows = move(rows, topology.graphs)
+            return rows if self.domain == "node" else move(rows, topology.edges.near)
+        ends = topology.edges
+        return move(rows, ends.near if source.place == "target" else ends.far)
 
 
 @dataclass
@@ -159,6 +301,26 @@ class _Terms:
         return table.expand(state.topology.num_nodes, -1)
 
 
+def _pieces(rays: Tensor, state: State) -> Sequence[Tensor]:
+    """Rows on rays, cut as the parts of the topology are."""
+    if state.chunk is None:
+        return [rays]
+    cuts = state.topology.cuts(state.chunk)
+    return rays.split([cut.rays.stop - cut.rays.start for cut in cuts])
+
+
+def _to_rays(source: Source, rows: Tensor, topology: Topology) -> tuple[Tensor, str]:
+    """Rows where a source lives on the rays `[R, w]`, and which end of an angle reads them."""
+    assert topology.rays is not None
+    end = "far" if source.place.startswith("second") else "near"
+    if source.domain == "graph":
+        rows = move(rows, topology.graphs)
+    if source.domain == "edge":
+        return edges_to_rays(rows, topology, into=source.place.endswith(" in")), end
+    ends = topology.rays
+    return move(rows, ends.far if source.place in ("first", "second") else ends.near), end
+
+
 def _add(terms: dict[str, Tensor], place: str, term: Tensor) -> None:
     terms[place] = terms[place] + term if place in terms else term
 
@@ -181,5 +343,7 @@ def _joined(products: list[Product]) -> list[Product]:
 def _on_rays(source: Source, weight: Tensor, state: State) -> Tensor:
     """What an edge value or a measure on edges adds on the rays of angles, `[R, h]`."""
     if isinstance(source, Measure):
-        return linear(measure_rays(source, state.x, state.topology), weight)
-    return edges_to_rays(linear(state.get(source).rows, weight), state.topology)
+        rows = measure_rays(state.function(source), state.x, state.topology)
+        return linear(rows, weight)
+    rows = linear(state.get(source).rows, weight)
+    return edges_to_rays(rows, state.topology, into=source.place.endswith(" in"))

@@ -35,6 +35,7 @@ class Ends(NamedTuple):
     """
 
     near: Movement  # the rows of the near ends
+    far: Movement  # and of the far ends
     both: Movement  # the sum of both ends; row 2 i is what i adds as a near end, 2 i + 1 as a far
 
 
@@ -44,12 +45,21 @@ def lift_by(index: Tensor, size: int) -> Movement:
     return _narrow(Movement(index, rows, *_sorted(index, size)))
 
 
+def gather_by(index: Tensor, size: int) -> Movement:
+    """The sum of the rows by where `index [L]` sends them; those sent to `size` are left out."""
+    kept = index < size
+    order, start = _sorted(index, size + 1)
+    back = torch.cat([kept.new_zeros(1).long(), kept.cumsum(0)])
+    return _narrow(Movement(order[: int(start[-2])], start[:-1], index[kept], back))
+
+
 def ends_of(near: Tensor, far: Tensor, size: int) -> Ends:
     """The lifts by `near [L]` and `far [L]`, both among `size` rows."""
     rows = torch.arange(len(near) + 1, device=near.device)
     of_near = Movement(near, rows, *_sorted(near, size))
     of_far = Movement(far, rows, *_sorted(far, size))
-    return Ends(_narrow(of_near), _narrow(_interleaved(of_near, of_far)))
+    both = _interleaved(of_near, of_far)
+    return Ends(_narrow(of_near), _narrow(of_far), _narrow(both))
 
 
 def pairs_of(degree: Tensor, number: Tensor) -> Ends:
@@ -70,7 +80,8 @@ def pairs_of(degree: Tensor, number: Tensor) -> Ends:
     second = first - j + k
     twin = start[second] + j - (j > k).to(j.dtype)  # where the same two stand the other way round
     of_first = Movement(first, rows, rows[:-1], start)
-    return Ends(of_first, _interleaved(of_first, Movement(second, rows, twin, start)))
+    of_second = Movement(second, rows, twin, start)
+    return Ends(of_first, of_second, _interleaved(of_first, of_second))
 
 
 def _interleaved(near: Movement, far: Movement) -> Movement:

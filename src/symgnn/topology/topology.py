@@ -12,7 +12,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.topology.checks import check_edges, check_positions
-from symgnn.topology.movement import Ends, Movement, ends_of, lift_by, narrow_type, pairs_of
+from symgnn.topology.movement import (
+    Ends,
+    Movement,
+    ends_of,
+    gather_by,
+    lift_by,
+    narrow_type,
+    pairs_of,
+)
 from symgnn.topology.rays import all_pairs, joined, sorted_rays
 
 
@@ -52,6 +60,7 @@ class Topology:
     rays: Ends | None = None  # from nodes to rays: vertex and neighbour
     pairs: Ends | None = None  # from rays to angles: first and second; None where read in parts
     ray_index: Tensor | None = None  # [2, R], vertex and neighbour
+    rays_in: Movement | None = None  # from edges to rays: the edges j -> i of a ray (i, j)
     ray_edge: Tensor | None = None  # [R, p], the edges i -> j, or, where there are none, j -> i
     ray_edge_weight: Tensor | None = None  # [R, p], 1 / their number; None where p = 1
     target_ray: Tensor | None = None  # [E], the ray (target, source); R where there is none
@@ -127,7 +136,8 @@ class Topology:
             rays = joined(edge_index, ray_index, num_nodes)
             vertex, neighbour = rays["ray_index"]
             ends = ends_of(vertex, neighbour, num_nodes)
-            topology = dataclasses.replace(topology, rays=ends, **rays)
+            inwards = gather_by(rays["target_ray"], len(vertex))
+            topology = dataclasses.replace(topology, rays=ends, rays_in=inwards, **rays)
             if whole:
                 topology = dataclasses.replace(topology, pairs=topology._pairs(*topology.cuts()))
         if pairs:

@@ -1,0 +1,60 @@
+"""What an update may be other than an MLP over its sources, and what is done to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+class Form(nn.Module):
+    """A phi of your own: made as `form(widths, out, hidden)`, it gets the value of each source.
+
+    It has two halves, so that what belongs to a node is computed once per node and not once per
+    edge or angle. :meth:`home` gets each value where it lives and may replace it, or leave it out
+    with None; what it gives is lifted to the domain of the update, where :meth:`here` makes the
+    result of it. `out` is the width of the result.
+    """
+
+    def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
+        super().__init__()
+        self.out = out
+
+    def home(self, *values: Tensor) -> Sequence[Tensor | None]:
+        """The values where they live, `[rows of their domain, w]` each."""
+        return values
+
+    def here(self, *values: Tensor) -> Tensor:
+        """The result `[rows of the update, out]`, of the values that :meth:`home` gave."""
+        raise TypeError(f"{type(self).__name__} has to say what it makes of its values")
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for child in self.children():
+            if callable(reset := getattr(child, "reset_parameters", None)):
+                reset()
+
+
+@dataclass(frozen=True)
+class After:
+    """What is done to the result of an update, in this order."""
+
+    activation: bool = False  # the swish once more
+    gate: bool = False  # times the sigmoid of a linear map of itself
+    residual: bool = False  # plus the old value
+
+    def make(self, out: int) -> nn.Linear | None:
+        """The map of the gate."""
+        return nn.Linear(out, 1) if self.gate else None
+
+    def activated(self, rows: Tensor) -> Tensor:
+        """Before the gate `[rows, out]`."""
+        return nn.functional.silu(rows) if self.activation else rows
+
+    def gated(self, rows: Tensor, gate: nn.Module | None, old: Tensor | None) -> Tensor:
+        """The result `[rows, out]`."""
+        if gate is not None:
+            rows = rows * torch.sigmoid(gate(rows))
+        return rows if old is None else rows + old

@@ -1,0 +1,72 @@
+"""A network in full: what runs once, the layer that is repeated, and what is read out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from symgnn.nn.architectures import EDGE_READOUT, GRAPH_READOUT, NODE_READOUT
+from symgnn.nn.coordinate_maps import CoordinateMap
+from symgnn.nn.sources import Measure, Reduction
+from symgnn.nn.spec import Spec
+
+#: The value that a task asks for.
+ANSWERS = {"graph": "u", "node": "v", "edge": "e", "coordinates": "x"}
+
+READOUTS: dict[str, Spec | None] = {
+    "graph": GRAPH_READOUT,
+    "node": NODE_READOUT,
+    "edge": EDGE_READOUT,
+    "coordinates": None,
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """Specifications in a row; a :class:`Spec` alone is the network of its layers.
+
+    Those of `first` run once, `layer` as often as there are layers, and then the read-out of the
+    task, whose forms all get the number of outputs for their width. With `every_layer` there is a
+    read-out before each layer too, and they are added. With `types`, nodes are given by a whole
+    number below it, `data.z`, such as the atomic number.
+    """
+
+    name: str
+    layer: Spec
+    first: Sequence[Spec] = ()
+    readout: Mapping[str, Spec | None] = field(default_factory=lambda: READOUTS)
+    every_layer: bool = False
+    types: int = 0
+    aggregation: str = "mean"
+    coordinate_map: str | CoordinateMap = "identity"
+    hidden: int | Mapping[str, int] = 32
+    mlp_hidden: int | Mapping[str, int] | None = None
+    layers: int = 2
+
+    @property
+    def start(self) -> Spec:
+        """The specification that the input comes to."""
+        return self.first[0] if self.first else self.layer
+
+    @property
+    def specs(self) -> list[Spec]:
+        """Every specification once."""
+        return [*self.first, self.layer, *(s for s in self.readout.values() if s is not None)]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Which of v, e, a, u, x are read of the input."""
+        return frozenset().union(*(spec.reads for spec in (*self.first, self.layer)))
+
+    def measures(self, task: str) -> dict[str, Measure]:
+        """The measures with parameters that the task may read."""
+        readout = self.readout[task]
+        specs = [*self.first, self.layer, *([readout] if readout is not None else [])]
+        sources = [source for spec in specs for source in spec.sources]
+        bare = [s.of if isinstance(s, Reduction) else s for s in sources]
+        return {s.name: s for s in bare if isinstance(s, Measure) and s.make is not None}
+
+
+def network_of(spec: Spec | Network) -> Network:
+    """A network, of the layers of a specification."""
+    return spec if isinstance(spec, Network) else Network(spec.name, spec)

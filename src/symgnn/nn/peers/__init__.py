@@ -1,0 +1,17 @@
+"""Other people's networks as specifications, equal to their own code."""
+
+from collections.abc import Callable
+
+from symgnn.nn.network import Network
+from symgnn.nn.peers.dimenet import dimenet, dimenet_plus_plus
+from symgnn.nn.peers.egnn import egnn
+from symgnn.nn.peers.schnet import schnet
+
+PEERS: dict[str, Callable[..., Network]] = {
+    "egnn": egnn,
+    "schnet": schnet,
+    "dimenet": dimenet,
+    "dimenet++": dimenet_plus_plus,
+}
+
+__all__ = ["PEERS", "dimenet", "dimenet_plus_plus", "egnn", "schnet"]

@@ -1,0 +1,107 @@
+"""SchNet (Schuett et al., 2017) as a specification, equal to PyG's `SchNet`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from symgnn.nn.bases import cosine_cutoff, gaussians
+from symgnn.nn.forms import After, Form
+from symgnn.nn.network import Network
+from symgnn.nn.peers.common import Same, embedding
+from symgnn.nn.sources import e, reduce, v
+from symgnn.nn.spec import Spec
+
+
+def schnet(
+    *, filters: int = 128, basis: int = 50, cutoff: float = 10.0, types: int = 100
+) -> Network:
+    """Messages are nodes times a filter of the distance; nodes add what they get.
+
+    The graph is the one given: PyG's builds a radius graph of at most 32 neighbours in forward.
+    Type 0 is padding, and its nodes start with 0.
+    """
+    layer = Spec(
+        "SchNet",
+        edge=[v.source, gaussians(basis, cutoff), cosine_cutoff(cutoff)],
+        node=[reduce(e)],
+        forms={"edge": _filtered(filters), "node": Receive},
+        after={"node": After(residual=True)},
+    )
+    head = Spec("read-out", node=[v], forms={"node": Head})
+    pooled = head.but(graph=[reduce(v)], forms={"node": Head, "graph": Same})
+    return Network(
+        "SchNet",
+        layer,
+        first=[Spec("types", node=[v], forms={"node": embedding(types, padding=0)})],
+        readout={"graph": pooled, "node": head},
+        types=types,
+        aggregation="sum",
+        hidden=128,
+        layers=6,
+    )
+
+
+#: The logarithm of 2, in single precision as in PyG's code.
+LOG2 = 0.6931471824645996
+
+
+def softplus(x: Tensor) -> Tensor:
+    """The softplus, shifted so that it is 0 at 0."""
+    return F.softplus(x) - LOG2
+
+
+def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs, bias)
+    nn.init.xavier_uniform_(linear.weight)
+    if bias:
+        nn.init.zeros_(linear.bias)
+    return linear
+
+
+def _filtered(filters: int) -> type[Form]:
+    class Filtered(Form):
+        """`(W v_j) * mlp(basis(d)) * cutoff(d)`."""
+
+        def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
+            super().__init__(widths, filters, hidden)
+            self.nodes = _linear(widths[0], filters, bias=False)
+            self.first, self.second = _linear(widths[1], filters), _linear(filters, filters)
+
+        def home(self, *values: Tensor) -> Sequence[Tensor | None]:
+            nodes, basis, cutoff = values
+            filters = self.second(softplus(self.first(basis))) * cutoff
+            return self.nodes(nodes), filters, None
+
+        def here(self, *values: Tensor) -> Tensor:
+            nodes, filters = values
+            return nodes * filters
+
+    return Filtered
+
+
+class Receive(Form):
+    """`W' softplus(W sum_j e_ji)`."""
+
+    def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
+        super().__init__(widths, out, hidden)
+        self.first, self.second = _linear(widths[0], out), _linear(out, out)
+
+    def here(self, *values: Tensor) -> Tensor:
+        """A node."""
+        return self.second(softplus(self.first(values[0])))
+
+
+class Head(Form):
+    """An MLP with half as many hidden numbers."""
+
+    def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
+        super().__init__(widths, out, hidden)
+        half = max(widths[0] // 2, 1)
+        self.first, self.second = _linear(widths[0], half), _linear(half, out)
+
+    def here(self, *values: Tensor) -> Tensor:
+        """A node."""
+        return self.second(softplus(self.first(values[0])))

@@ -1,0 +1,313 @@
+"""The peers' networks, equal to their own code: values, and gradients of weights and positions."""
+
+import itertools
+import re
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
+
+from nn import peers
+from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
+from symgnn.geometry import TRANSFORMATIONS
+from symgnn.nn import EGNNMap, build, from_peer, to_peer
+from symgnn.nn.peers.weights import _pairs, _reader
+from symgnn.topology import knn_graph
+
+#: The largest difference, relative to the largest number compared.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
+#: Gradients in float32 have the rounding of both passes.
+GRADIENT = {torch.float64: 1e-10, torch.float32: 2e-5}
+
+
+def difference(a: Tensor, b: Tensor) -> float:
+    return float((a - b).detach().abs().max() / b.detach().abs().max().clamp(min=1e-30))
+
+
+def compare(peer: nn.Module, ours: nn.Module, theirs_out: list, ours_out: list, pos: tuple) -> None:
+    """Outputs, and the gradients of a number made of them: to the positions, to each weight."""
+    dtype = ours_out[0].dtype
+    for a, b in zip(ours_out, theirs_out, strict=True):
+        assert difference(a, b) < TOLERANCE[dtype]
+    theirs = sum(out.square().sum() for out in theirs_out)
+    mine = sum(out.square().sum() for out in ours_out)
+    of_peer = torch.autograd.grad(theirs, [pos[1], *peer.parameters()], allow_unused=True)
+    of_ours = torch.autograd.grad(mine, [pos[0], *ours.parameters()], allow_unused=True)
+    assert difference(of_ours[0], of_peer[0]) < GRADIENT[dtype]
+    named = dict(zip([n for n, _ in ours.named_parameters()], of_ours[1:], strict=True))
+    known = {id(p): g for p, g in zip(peer.parameters(), of_peer[1:], strict=True)}
+    for name, parameter in _pairs(_reader(peer)(peer)[1]):
+        if known[id(parameter)] is None:
+            assert named[name] is None, name
+            continue
+        found = named[name].view_as(known[id(parameter)])
+        assert difference(found, known[id(parameter)]) < GRADIENT[dtype], name
+
+
+def pyg(name: str, **options) -> nn.Module:
+    torch.manual_seed(1)
+    if name == "schnet":
+        return SchNet(16, 12, 2, 10, cutoff=5.0, **options)
+    sizes = {"out_channels": 2, "num_blocks": 2, "num_spherical": 3, "num_radial": 4, **options}
+    sizes = {"cutoff": 5.0, "output_initializer": "glorot_orthogonal", **sizes}
+    if name == "dimenet":
+        return DimeNet(16, num_bilinear=5, **sizes)
+    sizes = {"int_emb_size": 8, "basis_emb_size": 5, "out_emb_channels": 12, **sizes}
+    return DimeNetPlusPlus(16, **sizes)
+
+
+def check_pyg(peer: nn.Module, dtype: torch.dtype, graph: str) -> None:
+    peer = peer.to(dtype)
+    batch = molecules(dtype)
+    batch = directed(batch) if graph == "directed" else batch
+    ours = from_peer(peer)
+    here, there = (batch.pos.clone().requires_grad_() for _ in range(2))
+    batch.pos = here
+    with on_graph(batch.edge_index):
+        theirs = peer(batch.z, there, batch.batch)
+    compare(peer, ours, [theirs], [ours(batch)], (here, there))
+
+
+@pytest.mark.parametrize("graph", ["radius", "directed"])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", ["schnet", "dimenet", "dimenet++"])
+def test_pyg(name: str, dtype: torch.dtype, graph: str) -> None:
+    check_pyg(pyg(name), dtype, graph)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", ["dimenet", "dimenet++"])
+def test_dimenet_in_its_published_size(name: str, dtype: torch.dtype) -> None:
+    sizes = {"num_spherical": 7, "num_radial": 6, "num_blocks": 4, "out_channels": 1}
+    check_pyg(pyg(name, **sizes), dtype, "radius")
+
+
+def test_schnet_with_means() -> None:
+    check_pyg(pyg("schnet", readout="mean"), torch.float64, "radius")
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("velocity", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"attention": True, "coords_agg": "sum"},
+        {"normalize": True, "residual": False},
+        {"norm_diff": True, "tanh": True},
+    ],
+    ids=str,
+)
+def test_the_layer_of_egnn(options: dict, velocity: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(2)
+    peer = (E_GCL_vel if velocity else E_GCL)(6, 10, 3, **options).to(dtype)
+    batch = directed(molecules(dtype))
+    x, edge_attr = torch.randn(14, 6).to(dtype), torch.randn(batch.num_edges, 3).to(dtype)
+    vel = torch.randn(14, 3).to(dtype) if velocity else None
+    ours = from_peer(peer)
+    here, there = (batch.pos.clone().requires_grad_() for _ in range(2))
+    # their edges are (i, j) where ours are j -> i
+    theirs = peer(x, batch.edge_index.flip(0), there, edge_attr, vel)
+    mine = ours(x, here, batch.edge_index, edge_attr, batch.batch, vel=vel)
+    compare(peer, ours, list(theirs), list(mine), (here, there))
+
+
+def test_the_network_of_egnn() -> None:
+    torch.manual_seed(3)
+    peer = peers.EGNN(4, 12, 3, 2, 3).double()
+    batch = directed(molecules())
+    batch.x, batch.edge_attr = torch.randn(14, 4).double(), torch.randn(batch.num_edges, 2).double()
+    ours = from_peer(peer)
+    here, there = (batch.pos.clone().requires_grad_() for _ in range(2))
+    batch.pos = here
+    theirs, _ = peer(batch.x, there, batch.edge_index.flip(0), batch.edge_attr)
+    compare(peer, ours, [theirs], [ours(batch)], (here, there))
+
+
+def sparse(**options) -> nn.Module:
+    egnn = pytest.importorskip("egnn_pytorch", reason="egnn-pytorch is in the extra 'test'")
+    torch.manual_seed(4)
+    return egnn.EGNN_Sparse(6, m_dim=5, edge_attr_dim=2, **options)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"aggr": "mean"}, {"soft_edge": 1, "norm_coors": True}, {"update_coors": False}],
+    ids=str,
+)
+def test_egnn_pytorch_sparse(options: dict, dtype: torch.dtype) -> None:
+    peer = sparse(**options).to(dtype)
+    batch = directed(molecules(dtype))
+    x, edge_attr = torch.randn(14, 6).to(dtype), torch.randn(batch.num_edges, 2).to(dtype)
+    ours = from_peer(peer)
+    here, there = (batch.pos.clone().requires_grad_() for _ in range(2))
+    out = peer(torch.cat([there, x], 1), batch.edge_index, edge_attr, batch=batch.batch)
+    mine = ours(x, here, batch.edge_index, edge_attr, batch.batch)
+    theirs = [out[:, 3:], out[:, :3]] if peer.update_coors else [out[:, 3:]]
+    mine = list(mine) if peer.update_coors else [mine]
+    compare(peer, ours, theirs, mine, (here, there))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"m_pool_method": "mean", "soft_edges": True},
+        {"norm_coors": True, "coor_weights_clamp_value": 0.01},
+    ],
+    ids=str,
+)
+def test_egnn_pytorch_dense(options: dict) -> None:
+    egnn = pytest.importorskip("egnn_pytorch", reason="egnn-pytorch is in the extra 'test'")
+    torch.manual_seed(5)
+    peer = egnn.EGNN(6, edge_dim=2, m_dim=5, init_eps=0.3, **options).double()
+    ours, count = from_peer(peer), 7
+    x, pos = torch.randn(count, 6).double(), torch.randn(count, 3).double()
+    edges = torch.randn(count, count, 2).double()
+    target, source = torch.cartesian_prod(torch.arange(count), torch.arange(count)).T
+    here, there = (pos.clone().requires_grad_() for _ in range(2))
+    theirs = [out[0] for out in peer(x[None], there[None], edges[None])]
+    mine = ours(x, here, torch.stack([source, target]), edges[target, source])
+    compare(peer, ours, theirs, list(mine), (here, there))
+
+
+@pytest.mark.parametrize("name", ["schnet", "dimenet", "dimenet++"])
+def test_weights_go_back(name: str) -> None:
+    first, second = pyg(name), pyg(name)
+    for parameter in second.parameters():
+        nn.init.normal_(parameter)
+    to_peer(from_peer(first), second)
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)
+    other = build(name, hidden=8, layers=1)
+    with pytest.raises(ValueError, match=r"to_peer: .* does not fit"):
+        to_peer(other, first)
+
+
+def test_weights_of_layers_go_back() -> None:
+    first, second = sparse(soft_edge=1), sparse(soft_edge=1)
+    for parameter in second.parameters():
+        nn.init.normal_(parameter)
+    to_peer(from_peer(first), second)
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_what_cannot_be_carried_over_is_named() -> None:
+    with pytest.raises(ValueError, match="SchNet was made with dipole=True"):
+        from_peer(pyg("schnet", dipole=True))
+    with pytest.raises(ValueError, match="EGNN_Sparse was made with fourier_features=2"):
+        from_peer(sparse(fourier_features=2))
+    with pytest.raises(ValueError, match="EGNN_Sparse was made with norm_feats=True"):
+        from_peer(sparse(norm_feats=True))
+    with pytest.raises(ValueError, match="DimeNet has another activation"):
+        from_peer(pyg("dimenet", act="relu"))
+    with pytest.raises(TypeError, match="cannot read a Linear; it reads SchNet, "):
+        from_peer(nn.Linear(2, 2))
+
+
+SYMMETRY = {
+    "schnet": "E(n), torsions, flexes, permutations",
+    "dimenet": "E(n), torsions, permutations",
+    "dimenet++": "E(n), torsions, permutations",
+    "egnn": "E(n), permutations",
+}
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4])
+@pytest.mark.parametrize("name", SYMMETRY)
+def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
+    """In every dimension; what is not claimed is broken."""
+    torch.manual_seed(6)
+    options = {"node_features": 3} if name == "egnn" else {}
+    model = build(name, hidden=16, layers=2, **options).double()
+    for parameter in model.parameters():
+        if parameter.requires_grad and parameter.abs().max() < 0.01:
+            nn.init.normal_(parameter, std=0.3)
+    batch = molecules()
+    batch.pos = torch.randn(14, dimension, generator=torch.Generator().manual_seed(7)).double()
+    batch.edge_index = knn_graph(batch.pos, 3, batch.batch)
+    if name == "egnn":
+        batch.x = torch.randn(14, 3).double()
+    assert str(model.symmetry) == SYMMETRY[name]
+    out = model(batch)
+    for kind in ("translation", "rotation", "reflection", "dilation", "inversion", "affine"):
+        moved = batch.clone()
+        element = TRANSFORMATIONS[kind].random(
+            batch.pos, batch.edge_index, generator=torch.Generator().manual_seed(8)
+        )
+        moved.pos = element(batch.pos)
+        change = difference(model(moved), out)
+        assert change < 1e-10 if kind in model.symmetry else change > 1e-6, f"{kind}: {change}"
+
+
+def test_egnn_moves_coordinates_with_velocities() -> None:
+    torch.manual_seed(9)
+    psi = EGNNMap(velocity=True)
+    model = build("egnn", task="coordinates", node_features=1, coordinate_map=psi).double()
+    batch = molecules()
+    batch.x, batch.vel = torch.randn(14, 1).double(), torch.randn(14, 3).double()
+    turn, _ = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64))
+    moved = batch.clone()
+    moved.pos, moved.vel = batch.pos @ turn.T + 2, batch.vel @ turn.T
+    assert difference(model(moved), model(batch) @ turn.T + 2) < 1e-12
+    assert difference(model(batch), batch.pos) > 1e-3
+    batch.vel = None
+    with pytest.raises(ValueError, match="vel: is missing"):
+        model(batch)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"z": None}, "z: is missing; give the type of each node"),
+        ({"z": torch.full((14,), 500)}, "z: holds 500; the model knows the types 0 to 99"),
+        ({"z": torch.ones(14)}, "z: is torch.float32 [14]; it must be whole numbers [N]"),
+    ],
+)
+def test_types_are_checked(change: dict, message: str) -> None:
+    batch = molecules()
+    for name, value in change.items():
+        batch[name] = value
+    with pytest.raises(ValueError, match=re.escape(message)):
+        build("schnet", hidden=8, layers=1).double()(batch)
+
+
+def test_options_of_a_peer_are_checked() -> None:
+    with pytest.raises(TypeError, match="schnet takes no option 'cutof'; did you mean 'cutoff'"):
+        build("schnet", cutof=3.0)
+    with pytest.raises(ValueError, match="task: SchNet has no read-out for 'edge'"):
+        build("schnet", task="edge")
+    with pytest.raises(ValueError, match="choose 'mean' or 'sum'"):
+        build("egnn", coordinates="max", node_features=1)
+
+
+@pytest.mark.parametrize("name", ["schnet", "dimenet", "dimenet++"])
+def test_coincident_atoms_give_numbers(name: str) -> None:
+    batch = molecules()
+    batch.pos[1] = batch.pos[0]
+    batch.pos.requires_grad_()
+    model = build(name, hidden=8, layers=1).double()
+    for parameter in model.parameters():
+        if parameter.abs().max() == 0:
+            nn.init.normal_(parameter)
+    out = model(batch)
+    (force,) = torch.autograd.grad(out.sum(), batch.pos)
+    assert bool(out.isfinite().all())
+    assert bool(force.isfinite().all())
+
+
+def test_chunks_of_angles_change_nothing() -> None:
+    for name, seed in itertools.product(("dimenet", "dimenet++"), (0,)):
+        outs = []
+        for chunk in (None, 9):
+            torch.manual_seed(seed)
+            model = build(name, hidden=8, layers=2, outputs=2, chunk=chunk).double()
+            for parameter in model.parameters():
+                if parameter.abs().max() == 0:
+                    nn.init.normal_(parameter)
+            outs.append(model(molecules()))
+        assert difference(*outs) < 1e-12
