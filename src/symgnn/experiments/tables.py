@@ -119,10 +119,15 @@ def run_row(
     features = 2 if node_features else 0
     models = Seeds(lambda: polytopes.network(row, table.dimension, classes, features), seeds)
     losses = models.fit(batch, polytopes.loss, epochs=epochs, on_epoch=on_epoch)
-    matrices = {column: polytopes.confusion(models, tests[column]) for column in COLUMNS}
-    accuracy = {c: m.diagonal(dim1=1, dim2=2).mean(1).tolist() for c, m in matrices.items()}
     network = models.model
     assert isinstance(network, polytopes.Model)
+    matrices = {
+        column: polytopes.confusion(
+            models, tests[column], column == "train" or polytopes.keeps(network.symmetry, column)
+        )
+        for column in COLUMNS
+    }
+    accuracy = {c: m.diagonal(dim1=1, dim2=2).mean(1).tolist() for c, m in matrices.items()}
     return {
         **row.key,
         "parameters": sum(p.numel() for p in network.parameters()),
