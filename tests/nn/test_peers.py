@@ -11,8 +11,10 @@ from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
 from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
-from symgnn.nn import EGNNMap, build, from_peer, to_peer
+from symgnn.nn import EGNNMap, Spec, build, from_peer, to_peer
+from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import _pairs, _reader
+from symgnn.nn.sources import v
 from symgnn.topology import knn_graph
 
 #: The largest difference, relative to the largest number compared.
@@ -214,6 +216,7 @@ SYMMETRY = {
     "dimenet": "E(n), torsions, permutations",
     "dimenet++": "E(n), torsions, permutations",
     "egnn": "E(n), permutations",
+    "isogcn": "E(n), permutations",
 }
 
 
@@ -222,7 +225,7 @@ SYMMETRY = {
 def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
     """In every dimension; what is not claimed is broken."""
     torch.manual_seed(6)
-    options = {"node_features": 3} if name == "egnn" else {}
+    options = {"node_features": 3} if name in ("egnn", "isogcn") else {}
     model = build(name, hidden=16, layers=2, **options).double()
     for parameter in model.parameters():
         if parameter.requires_grad and parameter.abs().max() < 0.01:
@@ -230,7 +233,7 @@ def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
     batch = molecules()
     batch.pos = torch.randn(14, dimension, generator=torch.Generator().manual_seed(7)).double()
     batch.edge_index = knn_graph(batch.pos, 3, batch.batch)
-    if name == "egnn":
+    if options:
         batch.x = torch.randn(14, 3).double()
     assert str(model.symmetry) == SYMMETRY[name]
     out = model(batch)
@@ -242,6 +245,30 @@ def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
         moved.pos = element(batch.pos)
         change = difference(model(moved), out)
         assert change < 1e-10 if kind in model.symmetry else change > 1e-6, f"{kind}: {change}"
+
+
+def test_isogcn_reads_derivatives() -> None:
+    """On a linear field the squared gradient is its slope squared, and the Laplacian is 0."""
+    batch = molecules()
+    batch.edge_index = knn_graph(batch.pos, 4, batch.batch)
+    slope = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
+    model = build("isogcn", node_features=1, layers=1, mlp_layers=0, task="node", hidden=1).double()
+    (linear,) = model.blocks[0].updates["node"].phi.linears
+    seen = []
+    model.blocks[0].updates["node"].phi.linears[0].weight.data = torch.tensor(
+        [[0.0, 1.0, 1.0]]
+    ).double()
+    linear.bias.data.zero_()
+    model.readouts[0].register_forward_pre_hook(lambda _, args: seen.append(args[0].v.rows))
+    batch.x = batch.pos @ slope.T
+    model(batch)
+    first = batch.batch != 2  # the last graph is one atom
+    assert difference(seen[0][first], slope.square().sum().expand(int(first.sum()), 1)) < 1e-10
+
+
+def test_isogcn_on_the_torsion_of_its_parts() -> None:
+    squared = Spec("gradients", node=[v, SQUARED_GRADIENT])
+    assert str(build(squared, node_features=1).symmetry) == "E(n), torsions, permutations"
 
 
 def test_egnn_moves_coordinates_with_velocities() -> None:

@@ -27,11 +27,12 @@ from symgnn.nn.coordinate_maps import (
     Shift,
 )
 from symgnn.nn.forms import After, Form
+from symgnn.nn.isometric import Isometric
 from symgnn.nn.model import Model
 from symgnn.nn.network import Network
 from symgnn.nn.peers import PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
-from symgnn.nn.sources import Measure, Source, initial, reduce
+from symgnn.nn.sources import Measure, Operator, Source, initial, reduce
 from symgnn.nn.spec import Spec
 
 __all__ = [
@@ -60,10 +61,12 @@ __all__ = [
     "EGNNMap",
     "Form",
     "GNConv",
+    "Isometric",
     "Measure",
     "Model",
     "NeighbourSum",
     "Network",
+    "Operator",
     "Rigid",
     "SDGNConv",
     "Scale",

@@ -32,7 +32,7 @@ def live(
                 wanted |= moves
         elif spec[step] and VALUE_OF[step] in wanted:
             steps.add(step)
-            wanted = wanted - {VALUE_OF[step]} | {source.reads for source in spec[step]}
+            wanted = (wanted - {VALUE_OF[step]}).union(*(s.needs for s in spec[step]))
             if step in spec.after and spec.after[step].residual:
                 wanted |= {VALUE_OF[step]}
     return steps, wanted

@@ -63,7 +63,7 @@ def build(
 
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
-            "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++"; or a
+            "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a
             :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each, or "coordinates".
         outputs: How many numbers come out: classes or regression targets.

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from symgnn.geometry import measures
 from symgnn.geometry.symmetry import ANGLES, LENGTHS, MOEBIUS, PERMUTATIONS, Symmetry
+
+if TYPE_CHECKING:
+    from symgnn.nn.state import State
 
 #: Domains from fine to coarse, which is also the order of the updates.
 DOMAINS = ("angle", "edge", "node", "graph")
@@ -69,6 +73,11 @@ class Source:
         return VALUE_OF[self.domain]
 
     @property
+    def needs(self) -> frozenset[str]:
+        """All of v, e, a, u, x that it depends on."""
+        return frozenset([self.reads])
+
+    @property
     def keeps(self) -> Symmetry | None:
         """What it is invariant to; None for a value, which is as invariant as what made it."""
         return None
@@ -117,6 +126,28 @@ class Measure(Source):
 
 
 @dataclass(frozen=True, repr=False)
+class Operator(Source):
+    """A node value made of v and of the coordinates around, such as a derivative of v.
+
+    Signature of `function`: `(v [N, w], state) -> [N, w]`; it may keep in `state.measured` what
+    depends on coordinates alone.
+    """
+
+    function: Callable[[Tensor, State], Tensor] = lambda rows, state: rows
+    symmetry: Symmetry = PERMUTATIONS
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """V and the coordinates."""
+        return frozenset("vx")
+
+    @property
+    def keeps(self) -> Symmetry:
+        """As declared."""
+        return self.symmetry
+
+
+@dataclass(frozen=True, repr=False)
 class Initial(Source):
     """A value as it came with the graph, whatever the updates have made of it since."""
 
@@ -136,6 +167,11 @@ class Reduction(Source):
     def reads(self) -> str:
         """As what is reduced."""
         return self.of.reads
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """As what is reduced."""
+        return self.of.needs
 
     @property
     def keeps(self) -> Symmetry | None:

@@ -57,7 +57,7 @@ class Spec:
     @property
     def reads(self) -> frozenset[str]:
         """Which of v, e, a, u, x its updates read."""
-        return frozenset(source.reads for source in self.sources)
+        return frozenset().union(*(source.needs for source in self.sources))
 
     @property
     def sources(self) -> list[Source]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from torch import Tensor, nn
 
 from symgnn.nn.fields import Field, measure
-from symgnn.nn.sources import VALUE_OF, Initial, Measure, Source
+from symgnn.nn.sources import VALUE_OF, Initial, Measure, Operator, Source
 from symgnn.topology import Topology
 
 
@@ -28,7 +29,7 @@ class State:
     given: Mapping[str, Field] = field(default_factory=dict)  # the values that came with the graph
     velocity: Tensor | None = None  # [N, n], for maps that read it
     modules: Mapping[str, nn.Module] = field(default_factory=dict)  # measures with parameters
-    measured: dict[str, Field] = field(default_factory=dict)
+    measured: dict[str, Any] = field(default_factory=dict)  # of the coordinates as they are
 
     def get(self, source: Source) -> Field:
         """A value, or a measure of the current coordinates, each computed once."""
@@ -37,7 +38,11 @@ class State:
                 self.measured[source.name] = measure(
                     self.function(source), self.x, self.topology, self.chunk
                 )
-            return self.measured[source.name]
+            found: Field = self.measured[source.name]
+            return found
+        if isinstance(source, Operator):
+            assert self.v is not None
+            return Field(self.topology, "node", source.function(self.v.rows, self))
         name = VALUE_OF[source.domain]
         value = self.given.get(name) if isinstance(source, Initial) else getattr(self, name)
         assert isinstance(value, Field), f"{source} is read but not there"

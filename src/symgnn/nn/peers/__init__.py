@@ -5,6 +5,7 @@ from collections.abc import Callable
 from symgnn.nn.network import Network
 from symgnn.nn.peers.dimenet import dimenet, dimenet_plus_plus
 from symgnn.nn.peers.egnn import egnn
+from symgnn.nn.peers.isogcn import isogcn
 from symgnn.nn.peers.schnet import schnet
 
 PEERS: dict[str, Callable[..., Network]] = {
@@ -12,6 +13,7 @@ PEERS: dict[str, Callable[..., Network]] = {
     "schnet": schnet,
     "dimenet": dimenet,
     "dimenet++": dimenet_plus_plus,
+    "isogcn": isogcn,
 }
 
-__all__ = ["PEERS", "dimenet", "dimenet_plus_plus", "egnn", "schnet"]
+__all__ = ["PEERS", "dimenet", "dimenet_plus_plus", "egnn", "isogcn", "schnet"]
