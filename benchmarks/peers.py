@@ -74,7 +74,7 @@ def main() -> None:
     dimenet.triplets = lambda *_, **__: fixed
     for module in (dimenet, schnet):
         module.radius_graph = lambda *_, **__: batch.edge_index
-    print(f"threads: {torch.get_num_threads()}; {batch.num_edges} edges, {len(fixed[0])} triplets")
+    print(f"threads: {torch.get_num_threads()}; {batch.num_edges} edges, {len(fixed[2])} triplets")
     for peer in (
         SchNet(64, 64, 3, 50, cutoff=5.0),
         DimeNetPlusPlus(

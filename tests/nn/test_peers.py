@@ -199,8 +199,8 @@ def test_weights_of_layers_go_back() -> None:
 
 
 def test_what_cannot_be_carried_over_is_named() -> None:
-    with pytest.raises(ValueError, match="SchNet was made with dipole=True"):
-        from_peer(pyg("schnet", dipole=True))
+    with pytest.raises(ValueError, match="SchNet was made with mean=True"):
+        from_peer(pyg("schnet", mean=1.0, std=2.0))
     with pytest.raises(ValueError, match="EGNN_Sparse was made with fourier_features=2"):
         from_peer(sparse(fourier_features=2))
     with pytest.raises(ValueError, match="EGNN_Sparse was made with norm_feats=True"):

@@ -8,6 +8,42 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from symgnn.topology import Ends
+
+
+class Grid:
+    """The angles of some vertices as a dense grid, all filled up to the largest degree D."""
+
+    def __init__(self, pairs: Ends, vertex: Tensor) -> None:
+        first, second = pairs.near.reads.long(), pairs.far.reads.long()
+        _, vertex, degree = torch.unique_consecutive(
+            vertex, return_inverse=True, return_counts=True
+        )
+        start = degree.cumsum(0) - degree
+        self.vertices, self.degree = len(degree), int(degree.max()) if len(degree) else 0
+        number = torch.arange(len(vertex), device=vertex.device) - start[vertex]
+        self.ray = vertex * self.degree + number
+        self.angle = self.ray[first] * self.degree + number[second]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether at least a quarter of it is angles: else it is not worth it."""
+        return self.vertices * self.degree**2 <= 4 * len(self.angle)
+
+    def weigh(self, weights: Tensor, values: Tensor) -> Tensor:
+        """`sum_k sum_b weights_jkb values_kb`, `[A, b], [R, b, c] -> [R, c]`: as one product of
+        matrices for each vertex, without any value lifted to the angles.
+        """
+        b, c = values.shape[-2:]
+        size = self.vertices * self.degree
+        grid = weights.new_zeros(size * self.degree, b).index_copy(0, self.angle, weights)
+        rows = values.new_zeros(size, b * c).index_copy(0, self.ray, values.flatten(1))
+        product = torch.bmm(
+            grid.view(self.vertices, self.degree, self.degree * b),
+            rows.view(self.vertices, self.degree * b, c),
+        )
+        return product.view(size, c).index_select(0, self.ray)
+
 
 class Form(nn.Module):
     """A phi of your own: made as `form(widths, out, hidden)`, it gets the value of each source.
@@ -29,6 +65,12 @@ class Form(nn.Module):
     def here(self, *values: Tensor) -> Tensor:
         """The result `[rows of the update, out]`, of the values that :meth:`home` gave."""
         raise TypeError(f"{type(self).__name__} has to say what it makes of its values")
+
+    def total(self, grid: Grid, *values: Tensor) -> Tensor | None:
+        """The sum of :meth:`here` over the second rays of each first one, `[R, out]`, if there is
+        a faster way to it, for updates of angles. Values of rays are not lifted.
+        """
+        return None
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.nn.fields import AngleField, Field, edges_to_rays, measure_rays
-from symgnn.nn.forms import After, Form
+from symgnn.nn.forms import After, Form, Grid
 from symgnn.nn.movements import Product, assemble, linear, move
 from symgnn.nn.phi import Phi
 from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source
@@ -248,7 +248,23 @@ class FormUpdate(Updating):
             ]
             return self.phi.here(*rows)
 
-        return AngleField(topology, compute, state.x.new_empty(0, self.out), chunk=state.chunk)
+        def total(part: Part) -> Tensor | None:
+            if type(self.phi).total is Form.total or torch.compiler.is_compiling():
+                return None
+            key = f"grid of part {part.number}"
+            if key not in state.measured:
+                state.measured[key] = Grid(part.pairs, topology.ray_vertex[part.cut.rays])
+            grid: Grid = state.measured[key]
+            if not grid.is_full:
+                return None
+            rows = [
+                value.rows_of(part) if isinstance(value, AngleField) else value[part.number]
+                for value, _ in read
+            ]
+            return self.phi.total(grid, *rows)
+
+        like = state.x.new_empty(0, self.out)
+        return AngleField(topology, compute, like, chunk=state.chunk, total=total)
 
     def _value(self, source: Source, state: State) -> Tensor | AngleField:
         """A source where it lives."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot_orthogonal
 
 from symgnn.nn.bases import bessel, spherical
-from symgnn.nn.forms import Form
+from symgnn.nn.forms import Form, Grid
 from symgnn.nn.network import Network
 from symgnn.nn.peers.common import Same, embedding
 from symgnn.nn.sources import Measure, a, e, reduce, v
@@ -157,6 +157,10 @@ def _bilinear(bilinear: int) -> type[Form]:
             message = message.unflatten(1, (bilinear, -1))
             return torch.einsum("wj,wji->wi", self.angular(angular), message)
 
+        def total(self, grid: Grid, *values: Tensor) -> Tensor:
+            message, angular = values
+            return grid.weigh(self.angular(angular), message.unflatten(1, (bilinear, -1)))
+
     return Bilinear
 
 
@@ -193,6 +197,13 @@ def _product(interaction: int, basis_embedding: int) -> type[Form]:
             for linear in self.angular:
                 angular = linear(angular)
             return message * angular
+
+        def total(self, grid: Grid, *values: Tensor) -> Tensor:
+            message, angular = values
+            first, second = self.angular
+            # the second map belongs to the messages as well as to the basis
+            weighed = message.unsqueeze(1) * second.get_parameter("weight").T
+            return grid.weigh(first(angular), weighed)
 
     return Product
 
