@@ -3,9 +3,10 @@
     python benchmarks/peers.py
 
 For each, the same network with the same weights on the same graphs: 64 clouds of 18 atoms at
-molecular density, with all edges up to 5 units. A step is forward and backward to all weights; both
-sides alternate, medians are compared. PyG's DimeNet gets its triplets from pure torch, and neither side's graph building is in the time:
-edges and triplets are given to PyG's, the topology to ours.
+molecular density, with all edges up to 5 units. A step is forward and backward to all weights;
+both sides alternate, medians are compared. PyG's DimeNet gets its triplets from pure torch, and
+neither side's graph building is in the time: edges and triplets are given to PyG's, the topology
+to ours.
 
 Found on two cores (torch 2.13), with one thread and with two: SchNet 0.9 and 1.0, DimeNet++ 1.5 and
 1.6, the layer of egnn-pytorch 1.4 and 1.3 times as fast as their own code. SchNet is the same

@@ -10,7 +10,8 @@ error. The EGNN paper reports 0.0071, and 0.0107 for a network without the symme
 Found with seed 1: validation 0.0071 and test 0.0086 +- 0.0006 (standard error over trajectories)
 at epoch 265; it was stopped at epoch 500, the training error was then 0.0008 and validation had
 not become better. The errors have a heavy tail, and test sets differ by chance: on three others of
-2,000 trajectories (`NBody("test", seed=101)`, 102, 103) the same weights have 0.0076, 0.0078 and 0.0076.
+2,000 trajectories (`NBody("test", seed=101)`, 102, 103) the same weights have 0.0076, 0.0078 and
+0.0076.
 """
 
 import argparse
