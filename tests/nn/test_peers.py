@@ -6,6 +6,7 @@ import re
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Batch
 from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
 
 from nn import peers
@@ -16,6 +17,7 @@ from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import _pairs, _reader
 from symgnn.nn.sources import v
 from symgnn.topology import knn_graph
+from symgnn.train import Seeds
 
 #: The largest difference, relative to the largest number compared.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
@@ -338,3 +340,50 @@ def test_chunks_of_angles_change_nothing() -> None:
                     nn.init.normal_(parameter)
             outs.append(model(molecules()))
         assert difference(*outs) < 1e-12
+
+
+def of_name(name: str, **options) -> tuple[nn.Module, Batch]:
+    """A small model that gives something else than 0, and what it is applied to."""
+    features = {"node_features": 3} if name in ("egnn", "isogcn") else {}
+    basis = {"degrees": 3, "basis": 3} if name.startswith("dimenet") else {}
+    model = build(name, hidden=8, layers=2, **features, **basis, **options)
+    for parameter in model.parameters():
+        if parameter.abs().max() == 0:
+            nn.init.normal_(parameter)
+    batch = molecules(torch.float32)
+    if features:
+        batch.x = torch.randn(14, 3, generator=torch.Generator().manual_seed(1))
+    return model, batch
+
+
+@pytest.mark.parametrize("name", SYMMETRY)
+def test_compile_and_export(name: str) -> None:
+    torch.manual_seed(0)
+    model, batch = of_name(name)
+    batch.topology = model.topology(batch)
+    expected = model(batch)
+    torch._dynamo.reset()
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    assert difference(compiled(batch), expected) < 1e-5
+    given = {"pos": batch.pos, "topology": batch.topology}
+    given |= {"z": batch.z} if batch.x is None else {"x": batch.x}
+    exported = torch.export.export(model, (), given)
+    assert difference(exported.module()(**given), expected) < 1e-5
+
+
+@pytest.mark.parametrize("name", SYMMETRY)
+def test_many_initialisations(name: str) -> None:
+    _, batch = of_name(name)
+    batch.pos = batch.pos.double()
+    batch.x = None if batch.x is None else batch.x.double()
+
+    def loss(out: Tensor, data: Batch) -> Tensor:
+        return (out - 1).square().mean()
+
+    together = Seeds(lambda: of_name(name)[0].double(), 2)
+    losses = together.fit(batch, loss, epochs=4, learning_rate=1e-4)
+    alone = Seeds(lambda: of_name(name)[0].double(), [1])
+    torch.testing.assert_close(
+        alone.fit(batch, loss, epochs=4, learning_rate=1e-4)[:, 0], losses[:, 1]
+    )
+    assert float(losses[-1].sum()) < float(losses[0].sum())

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 from scipy.optimize import brentq
-from scipy.special import factorial2, spherical_jn
+from scipy.special import spherical_jn
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import direction, length
@@ -207,7 +207,7 @@ def _series(degree: int, x: Tensor) -> Tensor:
     for k in range(1, 12):
         term = -term * half / (k * (2 * degree + 2 * k + 1))
         total = total + term
-    return total * x**degree / float(factorial2(2 * degree + 1))
+    return total * x**degree / math.prod(range(1, 2 * degree + 2, 2))
 
 
 def bessel_zeros(degrees: int, count: int) -> np.ndarray:

@@ -202,7 +202,7 @@ def _product(interaction: int, basis_embedding: int) -> type[Form]:
             message, angular = values
             first, second = self.angular
             # the second map belongs to the messages as well as to the basis
-            weighed = message.unsqueeze(1) * second.get_parameter("weight").T
+            weighed = message.unsqueeze(1) * second.weight.T  # type: ignore[operator]
             return grid.weigh(first(angular), weighed)
 
     return Product
