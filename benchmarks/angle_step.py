@@ -13,7 +13,7 @@ products, 1.8 and 2.6 times products and swish. The aim was 1.5 times the produc
 widths the swish alone is 0.6 of the products (it costs 2.2 ns for each of the 64 hidden numbers of
 an angle, a map from 64 to 32 numbers 2.9 ns, both with their backward passes), so eager PyTorch
 cannot reach it. What is left: moving rows, one pass over memory per operation, and some hundred
-small operations on nodes. Without `keep_memory` the step takes 4.3 times its products: the rest is
+small operations on nodes. Without `keep_memory` the step takes 4.0 times its products: the rest is
 the system handing out fresh pages.
 """
 

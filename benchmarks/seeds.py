@@ -8,8 +8,8 @@ Steps of both kinds alternate, so that whatever else the machine does hits both 
 compared. The step of ten is recorded and replayed, as it is in any training on one batch of more
 than `WORTH_RECORDING` steps; recording takes one to two seconds, which are not counted.
 
-Found on two cores (torch 2.13), with one thread and with two: DGN n=3 5.9 and 7.0, AGN n=3 5.6 and
-7.4, AGN n=5 3.7 and 5.4 times faster. Without the record it is about 3 (n=3): half of a step of ten
+Found on two cores (torch 2.13), with one thread and with two: DGN n=3 6.0 and 7.4, AGN n=3 5.3 and
+7.5, AGN n=5 3.8 and 5.3 times faster. Without the record it is about 3 (n=3): half of a step of ten
 is then the bookkeeping of vmap and autograd. The ratio falls as graphs grow, because a step of one
 is mostly overhead on small graphs and a step of ten mostly arithmetic.
 """
