@@ -7,12 +7,12 @@ positions 1,000 steps of the simulation later. Four layers with 64 hidden number
 learning rate 5e-4, batches of 100; the test error is that of the epoch with the lowest validation
 error. The EGNN paper reports 0.0071, and 0.0107 for a network without the symmetry.
 
-Found with seeds 1, 2 and 3: test errors 0.0086, 0.0093 and 0.0092 (standard error over trajectories
-0.0006) with validation errors 0.0071, 0.0077 and 0.0077, at epochs 265, 265 and 210. They were
-stopped at epoch 450 to 500, when the training error was 0.001 to 0.002 and validation had not become
-better. The errors have a heavy tail, and test sets differ by chance: on three others of 2,000
-trajectories (`NBody("test", seed=101)`, 102, 103) the weights of seed 1 have 0.0076, 0.0078 and
-0.0076.
+Found with seeds 1, 2 and 3: test errors 0.0086, 0.0093 and 0.0092 (standard error over
+trajectories 0.0006) with validation errors 0.0071, 0.0077 and 0.0077, at epochs 265, 265 and 210.
+They were stopped at epoch 450 to 500, when the training error was 0.001 to 0.002 and validation
+had not become better. The errors have a heavy tail, and test sets differ by chance: on three others
+of 2,000 trajectories (`NBody("test", seed=101)`, 102, 103) the weights of seed 1 have 0.0076,
+0.0078 and 0.0076.
 """
 
 import argparse
