@@ -387,3 +387,24 @@ def test_many_initialisations(name: str) -> None:
         alone.fit(batch, loss, epochs=4, learning_rate=1e-4)[:, 0], losses[:, 1]
     )
     assert float(losses[-1].sum()) < float(losses[0].sum())
+
+
+@pytest.mark.parametrize("name", SYMMETRY)
+def test_coordinates_in_float64_with_a_float32_model(name: str) -> None:
+    model, batch = of_name(name)
+    expected = model(batch)
+    batch.pos = batch.pos.double()
+    out = model(batch)
+    assert out.dtype == torch.float32
+    assert difference(out, expected) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["schnet", "dimenet", "dimenet++"])
+def test_far_beyond_the_cutoff(name: str) -> None:
+    """Edges of any length give numbers, with gradients that are numbers too."""
+    model, batch = of_name(name)
+    batch.pos = (1e10 * batch.pos).requires_grad_()
+    out = model(batch)
+    (force,) = torch.autograd.grad(out.sum(), batch.pos)
+    assert bool(out.isfinite().all())
+    assert bool(force.isfinite().all())

@@ -171,8 +171,9 @@ def envelope(d: Tensor, exponent: int) -> Tensor:
     """
     p = exponent + 1
     a, b, c = -(p + 1) * (p + 2) / 2, p * (p + 2), -p * (p + 1) / 2
-    power = d ** (p - 1)
-    return torch.where(d < 1, 1 / d + power * (a + d * (b + c * d)), 0.0)
+    inside = d < 1
+    d = torch.where(inside, d, 1.0)  # far out, powers would overflow, and their gradients with them
+    return torch.where(inside, 1 / d + d ** (p - 1) * (a + d * (b + c * d)), 0.0)
 
 
 def harmonics(degrees: int, cosine: Tensor) -> Tensor:

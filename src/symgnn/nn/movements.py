@@ -27,7 +27,7 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
         row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
         out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
         return out.index_add(0, row, rows.index_select(0, index))
-    return _Move.apply(rows, *movement)
+    return _Assemble.apply(rows, *movement)
 
 
 def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tensor:
@@ -71,29 +71,6 @@ def _bag(rows: Tensor, index: Tensor, offsets: Tensor) -> Tensor:
 def _in_front(value: Tensor, dim: int | None, size: int) -> Tensor:
     """The batch dimension of vmap as the first one."""
     return value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
-
-
-class _Move(torch.autograd.Function):
-    @staticmethod
-    def forward(rows: Tensor, *movement: Tensor) -> Tensor:
-        return _bag(rows, movement[0], movement[1])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[1:])
-        ctx.save_for_forward(*inputs[1:])
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple:
-        return move(grad, Movement(*ctx.saved_tensors).T), None, None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, rows: Tensor, *_: None) -> Tensor:
-        return move(rows, Movement(*ctx.saved_tensors))
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, rows: Tensor, *movement: Tensor) -> tuple[Tensor, int]:
-        return _Move.apply(_in_front(rows, in_dims[0], info.batch_size), *movement), 0
 
 
 class _Assemble(torch.autograd.Function):

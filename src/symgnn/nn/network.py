@@ -49,11 +49,6 @@ class Network:
         return self.first[0] if self.first else self.layer
 
     @property
-    def specs(self) -> list[Spec]:
-        """Every specification once."""
-        return [*self.first, self.layer, *(s for s in self.readout.values() if s is not None)]
-
-    @property
     def reads(self) -> frozenset[str]:
         """Which of v, e, a, u, x are read of the input."""
         return frozenset().union(*(spec.reads for spec in (*self.first, self.layer)))

@@ -226,6 +226,7 @@ class FormUpdate(Updating):
     def value(self, state: State, keep: bool) -> Field:
         """The values where they live, lifted, and what the form makes of them."""
         topology, values = state.topology, [self._value(source, state) for source in self.sources]
+        values = [self._typed(v) if isinstance(v, Tensor) else v for v in values]
         at_home = self.phi.home(*(v if isinstance(v, Tensor) else v.hidden for v in values))
         if self.domain != "angle":
             pairs = zip(self.sources, at_home, strict=True)
@@ -241,7 +242,7 @@ class FormUpdate(Updating):
 
         def compute(part: Part) -> Tensor:
             rows = [
-                value.rows_of(part)
+                self._typed(value.rows_of(part))
                 if isinstance(value, AngleField)
                 else move(value[part.number], getattr(part.pairs, end))
                 for value, end in read
@@ -258,13 +259,20 @@ class FormUpdate(Updating):
             if not grid.is_full:
                 return None
             rows = [
-                value.rows_of(part) if isinstance(value, AngleField) else value[part.number]
+                self._typed(value.rows_of(part))
+                if isinstance(value, AngleField)
+                else value[part.number]
                 for value, _ in read
             ]
             return self.phi.total(grid, *rows)
 
         like = state.x.new_empty(0, self.out)
         return AngleField(topology, compute, like, chunk=state.chunk, total=total)
+
+    def _typed(self, rows: Tensor) -> Tensor:
+        """In the type of the form's weights: coordinates may have another one."""
+        like = next(self.phi.parameters(), None)
+        return rows if like is None or not rows.is_floating_point() else rows.to(like.dtype)
 
     def _value(self, source: Source, state: State) -> Tensor | AngleField:
         """A source where it lives."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from symgnn.nn.forms import Form
-from symgnn.nn.sources import reduce, v
-from symgnn.nn.spec import Spec
 
 
 class Linear(Form):
@@ -40,8 +37,6 @@ def embedding(types: int, padding: int | None = None) -> type[Form]:
     """A vector for each of that many types of nodes; always 0 for the type `padding`."""
 
     class Embedding(Form):
-        padding_idx: ClassVar[int | None] = padding
-
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, out, hidden)
             self.embedding = nn.Embedding(types, out, padding_idx=padding)
@@ -50,7 +45,3 @@ def embedding(types: int, padding: int | None = None) -> type[Form]:
             return self.embedding(values[0][:, 0])
 
     return Embedding
-
-
-#: The nodes of a graph, reduced, and nothing more.
-POOLED = Spec("sum over nodes", graph=[reduce(v)], forms={"graph": Same})
