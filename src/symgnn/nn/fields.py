@@ -260,6 +260,41 @@ class AngleField(Field):
         return torch.where(ray < self.topology.num_rays, angles, 0)
 
 
+class TiledField(AngleField):
+    """A value on angles, computed in tiles: its rows and their sums are made together.
+
+    `run(rows)` gives the rows, if they are asked for, and the sum of what the last map is applied
+    to over the angles of each first ray.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        run: Callable[[bool], tuple[Tensor | None, Tensor]],
+        like: Tensor,
+        last: nn.Linear | None,
+        keep: bool,
+    ) -> None:
+        super().__init__(topology, lambda part: like, like, last, keep=False)
+        self.run = run
+        self.with_rows = keep
+        self._made: tuple[Tensor | None, Tensor] | None = None
+
+    def rows_of(self, part: Part) -> Tensor:
+        """The value on all angles."""
+        rows = self._result(True)[0]
+        assert rows is not None
+        return rows
+
+    def _ray_total(self, part: Part, op: str) -> Tensor:
+        return self._result(False)[1] if op == "sum" else super()._ray_total(part, op)
+
+    def _result(self, rows: bool) -> tuple[Tensor | None, Tensor]:
+        if self._made is None or (rows and self._made[0] is None):
+            self._made = self.run(rows or self.with_rows)
+        return self._made
+
+
 def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -> Field:
     """A measure of the coordinates `x [N, n]` on its domain."""
     if source.domain == "node":

@@ -68,7 +68,7 @@ def _bag(rows: Tensor, index: Tensor, offsets: Tensor) -> Tensor:
     return out.view(*rows.shape[:-2], -1, rows.shape[-1])
 
 
-def _in_front(value: Tensor, dim: int | None, size: int) -> Tensor:
+def in_front(value: Tensor, dim: int | None, size: int) -> Tensor:
     """The batch dimension of vmap as the first one."""
     return value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
 
@@ -119,8 +119,8 @@ class _Assemble(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple, rows: Tensor, *rest: Tensor) -> tuple[Tensor, int]:
         fronted = [
-            _in_front(value, dim, info.batch_size)
+            in_front(value, dim, info.batch_size)
             for value, dim in zip(rest[4:], in_dims[5:], strict=True)
         ]
-        rows = _in_front(rows, in_dims[0], info.batch_size)
+        rows = in_front(rows, in_dims[0], info.batch_size)
         return _Assemble.apply(rows, *rest[:4], *fronted), 0

@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from symgnn.nn.fields import AngleField, Field, edges_to_rays, measure_rays
+from symgnn.nn.fields import AngleField, Field, TiledField, edges_to_rays, measure_rays
 from symgnn.nn.forms import After, Form, Grid
 from symgnn.nn.movements import Product, assemble, linear, move
 from symgnn.nn.phi import Phi
 from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import width_of
 from symgnn.nn.state import State
+from symgnn.nn.tiles import tiled, worth_tiles
 from symgnn.topology import Part, Topology
 
 
@@ -190,6 +191,16 @@ class Update(Updating):
             none = rays.new_zeros(topology.num_rays, width)
             places = ("first", "second") if two else ("first",)
             rays = rays + torch.cat([terms.rays.get(place, none) for place in places], -1)
+        like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
+        flat = rays.reshape(-1, width)
+        if self._may_tile(state) and worth_tiles(flat, topology.num_angles):
+
+            def run(rows: bool) -> tuple[Tensor | None, Tensor]:
+                (whole,) = topology.parts()
+                here = [(_angle_rows(value, whole), weight) for value, weight in terms.angles]
+                return tiled(topology, two, flat, here, phi.last if rows else None)
+
+            return TiledField(topology, run, like, phi.last, keep or self.after != After())
         pieces = _pieces(rays, state)
 
         def compute(part: Part) -> Tensor:
@@ -198,8 +209,20 @@ class Update(Updating):
             rows = assemble(pieces[part.number].reshape(-1, width), movement, here)
             return phi.finish(rows)
 
-        like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
         return AngleField(topology, compute, like, phi.last, keep, state.chunk)
+
+    def _may_tile(self, state: State) -> bool:
+        """Whether there is a way in tiles."""
+        phi = self.phi
+        return (
+            state.chunk is None
+            and state.topology.pairs is not None
+            and len(phi.linears) == 2
+            and not (phi.dropout and self.training)
+            and phi.bias.device.type == "cpu"
+            and not torch.is_autocast_enabled("cpu")
+            and not torch.compiler.is_compiling()
+        )
 
 
 class FormUpdate(Updating):

@@ -26,6 +26,18 @@ class Movement(NamedTuple):
         """The transpose."""
         return Movement(self.back_reads, self.back_offsets, self.reads, self.offsets)
 
+    def part(self, out: slice, into: slice) -> Movement:
+        """The rows `out` of M, which read none but the rows `into`; all rows read as many."""
+        rows = out.stop - out.start
+        each = self.reads.shape[0] // (self.offsets.shape[0] - 1)
+        entries = slice(each * out.start, each * out.stop)
+        return Movement(
+            self.reads[entries] - into.start,
+            self.offsets[: rows + 1],
+            self.back_reads[entries] - out.start,
+            self.back_offsets[into.start : into.stop + 1] - entries.start,
+        )
+
 
 class Ends(NamedTuple):
     """How rows come to things that have two ends: edges, rays and angles.

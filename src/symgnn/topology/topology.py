@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -226,13 +227,22 @@ class Topology:
         if angles is None:
             vertices, rays = slice(0, self.num_nodes), slice(0, self.num_rays)
             return [Cut(vertices, rays, slice(0, self.num_angles))]
+        known: dict[int, list[Cut]] = self.__dict__.setdefault("_cuts", {})
+        if angles not in known:
+            known[angles] = self._cut(angles)
+        return known[angles]
+
+    def _cut(self, angles: int) -> list[Cut]:
         assert self.rays is not None
-        first_ray = self.rays.near.back_offsets
-        last_angle = (self.degree * (self.degree - 1)).cumsum(0)
+        # in numpy: reading single numbers of tensors is slow, and cannot be recorded
+        offsets = self.rays.near.back_offsets
+        first_ray = (offsets if offsets.is_cpu else offsets.cpu()).numpy().astype(np.int64)
+        degree = np.diff(first_ray)
+        last_angle = np.cumsum(degree * (degree - 1))
         cuts: list[Cut] = []
         node = ray = before = 0
         while node < self.num_nodes:
-            stop = int(torch.searchsorted(last_angle, before + angles, right=True))
+            stop = int(np.searchsorted(last_angle, before + angles, side="right"))
             stop = max(stop, node + 1)
             last, after = int(first_ray[stop]), int(last_angle[stop - 1])
             cuts.append(Cut(slice(node, stop), slice(ray, last), slice(before, after)))
@@ -242,15 +252,25 @@ class Topology:
     def parts(self, angles: int | None = None) -> Iterator[Part]:
         """The cuts with their pairs, made one after the other."""
         for number, cut in enumerate(self.cuts(angles)):
-            whole = angles is None and self.pairs is not None
-            yield Part(number, cut, self.pairs if whole else self._pairs(cut))  # type: ignore[arg-type]
+            yield Part(number, cut, self._pairs(cut))
 
     def _pairs(self, cut: Cut) -> Ends:
         assert self.rays is not None
+        if self.pairs is not None:
+            if cut.angles == slice(0, self.num_angles):
+                return self.pairs
+            near, far, both = self.pairs
+            twice = slice(2 * cut.rays.start, 2 * cut.rays.stop)
+            rays = cut.rays
+            return Ends(
+                near.part(cut.angles, rays),
+                far.part(cut.angles, rays),
+                both.part(cut.angles, twice),
+            )
         vertex = self.ray_vertex[cut.rays]
-        rays = torch.arange(cut.rays.start, cut.rays.stop, device=vertex.device)
+        number = torch.arange(cut.rays.start, cut.rays.stop, device=vertex.device)
         kind = narrow_type(cut.angles.stop - cut.angles.start)
-        number = rays - self.rays.near.back_offsets[vertex]
+        number = number - self.rays.near.back_offsets[vertex]
         return pairs_of(self.degree[vertex].to(kind), number.to(kind))
 
     @property

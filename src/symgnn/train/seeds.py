@@ -12,11 +12,18 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from symgnn.topology import Topology
 from symgnn.train.replay import record
 
 #: From how many steps on the same batch a step is recorded: recording takes a second or two.
 WORTH_RECORDING = 300
 
+#: How many models go through a batch at once times its largest number of nodes, edges or angles:
+#: so many rows of 64 numbers are 8 MiB. More at once would wait for memory.
+TOGETHER = 2**15
+
+#: Signature: (batch, which models, their parameters) -> (their losses, their gradients).
+_Compute: TypeAlias = Callable[[Data, slice, Sequence[Tensor]], tuple[Tensor, Sequence[Tensor]]]
 #: Signature: (outputs, data=batch) -> the loss of one model, a scalar.
 Loss: TypeAlias = Callable[..., Tensor]
 
@@ -26,7 +33,8 @@ class Seeds:
 
     `make()` builds the model; seed s of any number of seeds is the model that `make` builds after
     `torch.manual_seed(s)`, and trains as it would alone, to rounding. Together they cost far less
-    than one after the other: their small matrix products become a few larger ones.
+    than one after the other: their small matrix products become a few larger ones. On large graphs
+    only as many go together as fit the processor's cache (:meth:`together`).
 
     >>> import symgnn, torch_geometric
     >>> solids = torch_geometric.data.Batch.from_data_list(symgnn.data.polytopes(3))
@@ -56,17 +64,30 @@ class Seeds:
         function: Callable[[Tensor], Tensor],
         data: Data,
         parameters: dict[str, Tensor] | None = None,
+        members: slice = slice(None),
     ) -> Tensor:
-        """`function` of the outputs of each model, `[S, ...]`."""
+        """`function` of the outputs of each model, or of some `members`, `[S, ...]`."""
         given = _prepared(self.model, data)
 
         def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
             out = torch.func.functional_call(self.model, (parameters, buffers), (given,))
             return function(out)
 
-        # each model draws its own dropout
         parameters = self.parameters if parameters is None else parameters
-        return torch.vmap(one, randomness="different")(parameters, self.buffers)
+        buffers = {name: buffer[members] for name, buffer in self.buffers.items()}
+        # each model draws its own dropout
+        apply = torch.vmap(one, randomness="different", chunk_size=self.together(given))
+        return apply(parameters, buffers)
+
+    def together(self, data: Data) -> int:
+        """How many models go through a batch at once: as many as fit the processor's cache."""
+        topology = getattr(data, "topology", None)
+        rows = topology.num_angles if isinstance(topology, Topology) else 0
+        rows = max(rows, data.num_edges, data.num_nodes or 0, 1)
+        fit = max(TOGETHER // rows, 1)
+        return max(
+            size for size in range(1, len(self) + 1) if len(self) % size == 0 and size <= fit
+        )
 
     def __call__(self, data: Data) -> Tensor:
         """The outputs of all models, `[S, ...]`."""
@@ -98,13 +119,13 @@ class Seeds:
         Each model sees the same batches. With one batch for every step, the step is recorded once
         and replayed. `on_epoch(epoch, losses)` is called after each epoch.
         """
-        step: Callable[[Data], Tensor] = partial(self._step, loss)
+        compute: _Compute = partial(self._gradients, loss)
         if isinstance(data, Data):
             epochs_of: Iterable[Iterable[Data]]
             prepared = _prepared(self.model, data)
             epochs_of = itertools.repeat([prepared], epochs)
             if epochs >= WORTH_RECORDING:
-                step = self._recorded(loss, prepared) or step
+                compute = self._recorded(loss, prepared) or compute
         elif callable(data):
             epochs_of = map(data, range(epochs))
         else:
@@ -117,7 +138,7 @@ class Seeds:
         for epoch, batches in enumerate(epochs_of):
             total, steps = torch.zeros(len(self)), 0
             for batch in batches:
-                losses = step(batch)
+                losses = self._step(compute, _prepared(self.model, batch))
                 optimiser.step()
                 total, steps = total + losses.cpu(), steps + 1
             history.append(total / max(steps, 1))
@@ -126,39 +147,49 @@ class Seeds:
         self.model.eval()
         return torch.stack(history) if history else torch.empty(0, len(self))
 
-    def _step(self, loss: Loss, batch: Data) -> Tensor:
+    def _step(self, compute: _Compute, batch: Data) -> Tensor:
         """The losses `[S]`; leaves their gradients on the parameters."""
-        for parameter in self.parameters.values():
-            parameter.grad = None
-        losses = self._apply(partial(loss, data=batch), batch)
-        # each loss depends on its own model only, so the sum trains each alone
-        losses.sum().backward()
-        return losses.detach()
+        size = self.together(batch)
+        values, gradients = [], []
+        for start in range(0, len(self), size):
+            members = slice(start, start + size)
+            leaves = [p.detach()[members] for p in self.parameters.values()]
+            losses, of_leaves = compute(batch, members, leaves)
+            values.append(losses)
+            gradients.append(of_leaves)
+        for parameter, parts in zip(
+            self.parameters.values(), zip(*gradients, strict=True), strict=True
+        ):
+            # fused Adam reads memory in order, whatever the strides say
+            parameter.grad = torch.cat(parts) if len(parts) > 1 else parts[0].contiguous()
+        return torch.cat(values)
 
-    def _recorded(self, loss: Loss, batch: Data) -> Callable[[Data], Tensor] | None:
-        """As :meth:`_step`, for this batch, from a record; None where it cannot be recorded."""
+    def _gradients(
+        self, loss: Loss, batch: Data, members: slice, leaves: Sequence[Tensor]
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        """The losses of some models, and their gradients."""
+        leaves = [leaf.requires_grad_() for leaf in leaves]
+        named = dict(zip(self.parameters, leaves, strict=True))
+        losses = self._apply(partial(loss, data=batch), batch, named, members)
+        # each loss depends on its own model only, so the sum trains each alone
+        return losses.detach(), torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)
+
+    def _recorded(self, loss: Loss, batch: Data) -> _Compute | None:
+        """As :meth:`_gradients`, for this batch, from a record; None if it cannot be recorded."""
         if any(buffer.numel() for buffer in self.buffers.values()):  # the step may change them
             return None
-        names, leaves = list(self.parameters), list(self.parameters.values())
+        some = slice(0, self.together(batch))
 
         def losses(parameters: Sequence[Tensor]) -> Tensor:
-            named = dict(zip(names, parameters, strict=True))
-            return self._apply(partial(loss, data=batch), batch, named)
+            named = dict(zip(self.parameters, parameters, strict=True))
+            return self._apply(partial(loss, data=batch), batch, named, some)
 
         self.model.train()
         try:
-            replay = record(losses, leaves)
+            replay = record(losses, [p.detach()[some] for p in self.parameters.values()])
         except Exception:  # an error of the model itself comes up again without a record
             return None
-
-        def step(_: Data) -> Tensor:
-            values, gradients = replay(leaves)
-            for leaf, gradient in zip(leaves, gradients, strict=True):
-                # fused Adam reads memory in order, whatever the strides say
-                leaf.grad = gradient.contiguous()
-            return values
-
-        return step
+        return lambda batch, members, leaves: replay(leaves)
 
     def double(self) -> Seeds:
         """A copy in float64, for evaluation."""

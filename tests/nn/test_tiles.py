@@ -1,0 +1,126 @@
+"""An angle update in tiles is the same update."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+import symgnn
+from symgnn.nn import tiles
+from symgnn.train import Seeds
+
+
+@pytest.fixture
+def batch() -> Batch:
+    torch.manual_seed(0)
+    batch = Batch.from_data_list(symgnn.data.polytopes(3))
+    batch.pos = batch.pos.double() + 0.1 * torch.randn(batch.pos.shape, dtype=torch.float64)
+    return batch
+
+
+def model(name: str = "agn", aggregation: str = "mean", **options) -> nn.Module:
+    torch.manual_seed(1)
+    options = {"hidden": 8, "layers": 3, "task": "graph", "outputs": 5, **options}
+    return symgnn.nn.build(name, aggregation=aggregation, **options).double()
+
+
+def both(monkeypatch: pytest.MonkeyPatch, run) -> tuple:
+    """What `run` gives with all angles at once, and in tiles of about 25 angles."""
+    monkeypatch.setattr(tiles, "WORTH_TILES", 2**60)
+    whole = run()
+    monkeypatch.setattr(tiles, "WORTH_TILES", 0)
+    monkeypatch.setattr(tiles, "TILE", 400)
+    used = []
+    original = tiles._hidden
+    monkeypatch.setattr(tiles, "_hidden", lambda *a: used.append(1) or original(*a))
+    cut = run()
+    assert len(used) > 10
+    return whole, cut
+
+
+def close(whole: list[Tensor | None], cut: list[Tensor | None]) -> None:
+    for one, other in zip(whole, cut, strict=True):
+        if one is not None:
+            most = float(one.detach().abs().max())
+            torch.testing.assert_close(other, one, rtol=1e-10, atol=1e-11 * most)
+
+
+@pytest.mark.parametrize("name", ["agn", "agn+distances", "cgn", "combined"])
+@pytest.mark.parametrize("aggregation", ["mean", "sum", "max"])
+@pytest.mark.parametrize("psi", ["identity", "neighbour-sum"])
+def test_values_and_two_derivatives(name, aggregation, psi, batch, monkeypatch) -> None:
+    net = model(name, aggregation, coordinate_map=psi)
+
+    def run() -> list[Tensor | None]:
+        data = batch.clone()
+        data.pos = batch.pos.clone().requires_grad_()
+        inputs = [data.pos, *net.parameters()]
+        out = net(data)
+        once = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+        twice = torch.autograd.grad(once[0].square().sum(), inputs, allow_unused=True)
+        return [out, *once, *twice]
+
+    close(*both(monkeypatch, run))
+
+
+def test_residual_and_gate(batch, monkeypatch) -> None:
+    after = {"angle": symgnn.nn.After(activation=True, gate=True)}
+    net = model(symgnn.nn.AGN.but(after=after))
+
+    def run() -> list[Tensor]:
+        out = net(batch)
+        return [out, *torch.autograd.grad(out.sum(), [*net.parameters()])]
+
+    close(*both(monkeypatch, run))
+
+
+def test_forward_mode(batch, monkeypatch) -> None:
+    net = model("combined")
+    batch.topology = net.topology(batch)
+
+    def energy(pos: Tensor) -> Tensor:
+        data = batch.clone()
+        data.pos = pos
+        return net(data)
+
+    tangent = torch.randn_like(batch.pos)
+    close(*both(monkeypatch, lambda: [*torch.func.jvp(energy, (batch.pos,), (tangent,))]))
+
+
+def test_torch_func(batch, monkeypatch) -> None:
+    net = model()
+    batch.topology = net.topology(batch)
+
+    def energy(pos: Tensor) -> Tensor:
+        data = batch.clone()
+        data.pos = pos
+        return net(data).sum()
+
+    several = torch.stack([batch.pos, 2 * batch.pos + 1, batch.pos + 0.1])
+    run = torch.vmap(torch.func.grad(energy))
+    close(*both(monkeypatch, lambda: [run(several)]))
+
+
+def test_many_initialisations(batch, monkeypatch) -> None:
+    def run() -> list[Tensor]:
+        torch.manual_seed(2)
+        seeds = Seeds(lambda: model(outputs=len(batch.y)), 3)
+        losses = seeds.fit(batch, loss, epochs=3)
+        return [losses, *seeds.parameters.values()]
+
+    def loss(out: Tensor, data: Batch) -> Tensor:
+        return nn.functional.cross_entropy(out, data.y)
+
+    close(*both(monkeypatch, run))
+
+
+def test_when() -> None:
+    """Counting those that vmap computes at once."""
+    rays, angles = torch.zeros(10, 64), tiles.WORTH_TILES // 64
+    assert not tiles.worth_tiles(rays, angles)
+    assert tiles.worth_tiles(rays, angles + 1)
+    seen = []
+    torch.vmap(torch.vmap(lambda r: seen.append(tiles.worth_tiles(r, angles // 3)) or r))(
+        torch.zeros(2, 2, 10, 64)
+    )
+    assert seen == [True]
