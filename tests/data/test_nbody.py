@@ -404,7 +404,7 @@ def test_bar_only_if_asked_for_and_slow(
     NBody("test", **SMALL, progress=True)
     assert capfd.readouterr() == ("", "")
     clock = iter(range(0, 1000, 3))
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("symgnn.data.progress.time.monotonic", lambda: next(clock))
     NBody("test", **SMALL, progress=False)
     assert capfd.readouterr() == ("", "")
     NBody("test", **SMALL, progress=True)

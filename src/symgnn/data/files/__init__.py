@@ -1,0 +1,9 @@
+"""Your own files: structures of many formats, targets from a CSV, splits."""
+
+from symgnn.data.files.collection import Graphs
+from symgnn.data.files.loading import load
+from symgnn.data.files.reading import read
+from symgnn.data.files.samples import sample
+from symgnn.data.files.splitting import splits
+
+__all__ = ["Graphs", "load", "read", "sample", "splits"]

@@ -1,0 +1,96 @@
+"""Atoms: XYZ and extended XYZ frame by frame, and every other file that ASE reads."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symgnn.data.files.structure import How, Piece, Structure
+
+#: Endings that are taken from a folder. Other files that ASE reads are named one by one.
+SUFFIXES = (
+    ".cif", ".pdb", ".traj", ".vasp", ".poscar", ".contcar", ".gen", ".xsf", ".cube", ".gro",
+)  # fmt: skip
+
+
+def frames(path: Path, how: How) -> Iterator[Piece]:
+    """The frames of an XYZ file, as text."""
+    with path.open(encoding="utf-8") as file:
+        texts = list(_frames(file, path))
+    for index, text in enumerate(texts):
+        place = f"frame {index}" if len(texts) > 1 else ""
+        yield Piece(path, place, text, len(text))
+
+
+def _frames(file: io.TextIOBase, path: Path) -> Iterator[str]:
+    index = 0
+    for line in file:
+        if not line.strip():
+            continue
+        try:
+            count = int(line)
+        except ValueError:
+            raise ValueError(
+                f"{path}, frame {index}: begins with {line.strip()[:40]!r}; "
+                "it has to begin with its number of atoms"
+            ) from None
+        yield "".join([line, *(file.readline() for _ in range(count + 1))])
+        index += 1
+
+
+def parse_frame(piece: Piece, how: How) -> list[Structure]:
+    """A frame of an XYZ file."""
+    import ase.io
+
+    try:
+        atoms = ase.io.read(io.StringIO(piece.content), format="extxyz")
+    except KeyError as error:
+        raise ValueError(f"{error} is not an element") from None
+    return [_structure(atoms, piece, how, piece.place.removeprefix("frame "))]
+
+
+def parse_file(piece: Piece, how: How) -> list[Structure]:
+    """All structures of a file, by ASE."""
+    import ase.io
+
+    found = ase.io.read(piece.path, index=":")
+    several = len(found) > 1
+    return [
+        _structure(atoms, piece, how, str(index) if several else "")
+        for index, atoms in enumerate(found)
+    ]
+
+
+def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> Structure:
+    """An `ase.Atoms`; `frame` is its number, if its file has several."""
+    if atoms.pbc.any() and how.cell == "refuse":
+        axes = ", ".join(axis for axis, periodic in zip("abc", atoms.pbc, strict=True) if periodic)
+        raise ValueError(
+            f"pbc: it is periodic along {axes}, which no block reads; pass cell='drop' to take the "
+            "atoms as they are, without neighbours across the cell"
+        )
+    stem = piece.path.stem
+    results = atoms.calc.results if atoms.calc is not None else {}
+    graph, node = {}, {}
+    for name, value in {**atoms.info, **results}.items():
+        array = np.asarray(value)
+        if array.ndim and len(array) == len(atoms) and name in results:
+            node[name] = array
+        elif array.ndim <= 1 and array.dtype.kind in "fiuU":
+            graph[name] = array.reshape(-1)
+    for name, array in atoms.arrays.items():
+        if name not in ("numbers", "positions"):
+            node[name] = array
+    name = str(atoms.info.get(how.id, f"{stem}-{frame}" if frame else stem))
+    return Structure(
+        name,
+        piece.where if piece.place or not frame else f"{piece.path}, frame {frame}",
+        atoms.positions,
+        z=atoms.numbers,
+        aliases=() if frame else (stem, piece.path.name),
+        values={"graph": graph, "node": node, "edge": {}},
+    )

@@ -1,0 +1,79 @@
+"""What reading gives: a list of graphs that knows what was asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from symgnn.data.task import Task
+
+
+class Graphs(list[Data]):
+    """Graphs in the order of their files.
+
+    Attributes:
+        task: what `y` is, or None if there is none.
+        skipped: why each structure or row that was left out was left out, a line each.
+        files: what was read.
+        options: with which `read` gives further files the same elements, features and edges.
+    """
+
+    def __init__(
+        self,
+        graphs: Iterable[Data],
+        *,
+        task: Task | None = None,
+        skipped: Sequence[str] = (),
+        files: Sequence[Path] = (),
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(graphs)
+        self.task = task
+        self.skipped = tuple(skipped)
+        self.files = tuple(files)
+        self.options = options or {}
+
+    @property
+    def names(self) -> list[str]:
+        return [graph.name for graph in self]
+
+    def __repr__(self) -> str:
+        sizes = [graph.num_nodes for graph in self]
+        count = f"{len(self)} graphs" if len(self) != 1 else "1 graph"
+        least, most = min(sizes, default=0), max(sizes, default=0)
+        size = f"{least} to {most}" if least != most else str(least)
+        text = f"{count} of {size} nodes"
+        if self:
+            text += f", in {self[0].pos.shape[1]} dimensions"
+        return text if self.task is None else f"{text}: {describe(self.task)}"
+
+
+def describe(task: Task) -> str:
+    """A task in a few words."""
+    named = ", ".join(
+        f"{name} [{unit}]" if unit else name
+        for name, unit in zip(task.targets, task.units, strict=True)
+    )
+    level = "node" if task.level == "coordinates" else task.level
+    text = f"{named} of each {level}"
+    return f"{text}, one of {', '.join(task.classes)}" if task.classes else text
+
+
+class Troubles:
+    """What is wrong with single structures: an error at once, or collected to leave them out."""
+
+    def __init__(self, on_error: str) -> None:
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error: {on_error!r} is not known; choose from raise, skip")
+        self.skip = on_error == "skip"
+        self.reasons: list[str] = []
+
+    def add(self, *reasons: str) -> None:
+        """Each reason is a line; the first is the error."""
+        if reasons and not self.skip:
+            more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
+            raise ValueError(f"{reasons[0]}{more}; or pass on_error='skip' to leave such out")
+        self.reasons += reasons

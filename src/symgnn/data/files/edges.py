@@ -1,0 +1,74 @@
+"""Edges: those of the file, bonds by distance, all within a radius, or the k nearest."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import FaceToEdge
+
+from symgnn.data.files.structure import Structure, require
+from symgnn.data.files.table import not_among
+from symgnn.topology.checks import check_edges
+from symgnn.topology.neighbours import knn_graph, radius_graph
+
+Edges = Literal["bonds", "mesh", "radius", "neighbours", "given"]
+NEAREST = 8
+#: Atoms are bonded up to this many times the sum of their covalent radii.
+BOND = 1.25
+
+
+def check_choice(edges: str | None, radius: float | None, k: int | None) -> str | None:
+    """The edges that are meant: naming a radius or a number says enough."""
+    if edges is not None and edges not in get_args(Edges):
+        raise ValueError(not_among("edges", edges, get_args(Edges), "known"))
+    for name, value, choice in (("radius", radius, "radius"), ("k", k, "neighbours")):
+        if value is not None and edges is None:
+            edges = choice
+        elif value is not None and edges != choice:
+            raise ValueError(f"{name}: is {value}, but edges={edges!r} does not use it; drop one")
+    if edges == "radius" and radius is None:
+        raise ValueError("radius: is missing; edges='radius' needs it, in the units of pos")
+    return edges
+
+
+def joined(
+    structure: Structure, pos: Tensor, edges: str | None, radius: float | None, k: int | None
+) -> tuple[Tensor, bool]:
+    """Edges `[2, E]` of `pos [N, n]`, and whether they are the file's own, features and all."""
+    has = structure.joined
+    if edges is None:
+        edges = has or ("mesh" if structure.face is not None else None)
+        edges = edges or ("bonds" if structure.z is not None else "neighbours")
+    if edges == "radius":
+        assert radius is not None
+        return radius_graph(pos, radius), False
+    if edges == "neighbours":
+        return knn_graph(pos, NEAREST if k is None else k), False
+    if edges == has or (edges == "given" and has):
+        edge_index = torch.as_tensor(structure.edges)
+        check_edges(edge_index, len(pos))
+        return edge_index, True
+    if edges == "bonds" and structure.z is not None:
+        return bonds(pos, torch.as_tensor(structure.z)), False
+    if edges == "mesh" and structure.face is not None:
+        face = torch.as_tensor(structure.face)
+        return FaceToEdge()(Data(face=face, num_nodes=len(pos))).edge_index, False
+    lacks = {"bonds": "atoms", "mesh": "faces", "given": "edges"}[edges]
+    raise ValueError(f"edges: is {edges!r}, but it has no {lacks}; pass radius=... or k={NEAREST}")
+
+
+def bonds(pos: Tensor, z: Tensor) -> Tensor:
+    """Pairs of atoms near enough for a bond, `[2, E]`, of `pos` in Angstrom."""
+    require("ase", "molecules", "bonds from distances")
+    from ase.data import covalent_radii
+
+    if not 0 < int(z.min()) <= int(z.max()) < len(covalent_radii):
+        raise ValueError(f"z: holds {int(z.min())} to {int(z.max())}; these are no atomic numbers")
+    radii = torch.as_tensor(covalent_radii, dtype=pos.dtype)[z]
+    near = radius_graph(pos, 2 * BOND * float(radii.max()))
+    source, target = near
+    apart = (pos[source] - pos[target]).norm(dim=1)
+    return near[:, apart <= BOND * (radii[source] + radii[target])]

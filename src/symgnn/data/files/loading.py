@@ -1,0 +1,64 @@
+"""Files as splits, from options as they stand in a configuration."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from symgnn.data.files.reading import read
+from symgnn.data.files.splitting import splits
+from symgnn.data.files.table import not_among
+from symgnn.data.task import Splits
+
+#: What `read` takes besides the paths.
+READING = [
+    name for name in inspect.signature(read).parameters if name not in ("paths", "scale", "seed")
+]
+
+
+def load(
+    *,
+    path: str | Sequence[str],
+    fractions: Sequence[float] = (0.8, 0.1, 0.1),
+    scale: float | None = None,
+    seed: int = 0,
+    **reading: Any,
+) -> Splits:
+    """`read`, which takes the further options, and `splits` of what it gives.
+
+    `about` has where the graphs are from with a checksum, the seed, the unit of the coordinates,
+    and as "read" the options with which `read` gives new files the same form.
+    """
+    for name in reading:
+        if name not in READING:
+            known = ["path", "fractions", "scale", "seed", *READING]
+            raise ValueError(not_among("data", name, known, "an option of files"))
+    graphs = read(path, seed=seed, **reading)
+    found = splits(graphs, fractions=fractions, seed=seed, scale=scale)
+    atoms = any("z" in graph for graph in graphs)
+    return Splits(
+        found.train,
+        found.validation,
+        found.test,
+        found.task,
+        found.scale,
+        {
+            "source": [path] if isinstance(path, str) else [str(part) for part in path],
+            "files": len(graphs.files),
+            "sha256": checksum(graphs.files),
+            "units": "angstrom" if atoms else reading.get("units") or "",
+            **found.about,
+        },
+    )
+
+
+def checksum(files: Sequence[Path]) -> str:
+    """Of the names and contents of the files, in this order."""
+    digest = hashlib.sha256()
+    for file in files:
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        digest.update(f"{file.name} {content}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,80 @@
+"""Files into structures: piece by piece, in this process or in several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from symgnn.data.files.collection import Troubles
+from symgnn.data.files.formats import File
+from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.progress import bar
+
+
+def parse(
+    files: Sequence[File], how: How, troubles: Troubles, workers: int, progress: bool | None
+) -> list[Structure]:
+    """The structures of all files, in order."""
+    total = sum(file.path.stat().st_size for file in files)
+    structures: list[Structure] = []
+    done = 0
+    with bar(f"reading {len(files)} files", progress) as on_progress:
+        jobs = ((file, piece) for file in files for piece in _pieces(file, how, troubles))
+        for size, found in _run(partial(_attempt, how=how), jobs, workers):
+            if isinstance(found, str):
+                troubles.add(found)
+            else:
+                structures += found
+            done += size
+            if on_progress is not None:
+                on_progress(min(done, total), total)
+    return structures
+
+
+def _run(attempt: Any, jobs: Iterable[Any], workers: int) -> Iterator[Any]:
+    if not workers:
+        yield from map(attempt, jobs)
+        return
+    # not forked: a process with the threads of torch may hang if it is
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(attempt, jobs, chunksize=16)
+
+
+def _pieces(file: File, how: How, troubles: Troubles) -> Iterator[Piece]:
+    try:
+        count = 0
+        for piece in file.reader.pieces(file.path, how):
+            count += 1
+            yield piece
+        if not count:
+            troubles.add(f"{file.path}: is empty")
+    except UnicodeDecodeError:
+        troubles.add(f"{file.path}: is not text in UTF-8")
+    except ValueError as error:
+        troubles.add(str(error))
+
+
+def _attempt(job: tuple[File, Piece], how: How) -> tuple[int, list[Structure] | str]:
+    """The structures of a piece, or in a line why there are none."""
+    file, piece = job
+    try:
+        found = file.reader.parse(piece, how)
+    except Exception as error:  # files are damaged in many ways, and libraries raise anything
+        reason = str(error).strip().partition("\n")[0]
+        if not isinstance(error, ValueError) or not reason:
+            reason = f"cannot be read ({type(error).__name__}{': ' if reason else ''}{reason})"
+        named = reason.startswith((str(piece.path), str(piece.path.parent) + os.sep))
+        return piece.size, reason if named else f"{piece.where}: {reason}"
+    parent = "" if file.folder is None else file.path.parent.relative_to(file.folder).as_posix()
+    for structure in found:
+        structure.values["graph"].setdefault("folder", np.array([file.path.parent.name]))
+        if parent not in ("", "."):
+            structure.aliases = (structure.name, *structure.aliases)
+            structure.name = f"{parent}/{structure.name}"
+    return piece.size, found

@@ -1,0 +1,225 @@
+"""Files of many kinds as a list of PyG graphs."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+from torch_geometric.data import Data
+
+from symgnn.data.files.arrays import from_graph
+from symgnn.data.files.assembly import (
+    as_coordinates,
+    check_alike,
+    edge_features_of,
+    feature_names,
+    graph_of,
+)
+from symgnn.data.files.collection import Graphs, Troubles
+from symgnn.data.files.edges import check_choice, joined
+from symgnn.data.files.features import elements_of, node_features
+from symgnn.data.files.formats import files_of, find
+from symgnn.data.files.parsing import parse
+from symgnn.data.files.structure import How, Structure
+from symgnn.data.files.targets import Asked, attach
+from symgnn.data.files.units import to_angstrom
+from symgnn.topology.checks import check_positions
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Names: TypeAlias = str | Sequence[str]
+
+
+def read(
+    paths: PathLike | Data | Sequence[PathLike | Data],
+    *,
+    targets: PathLike | None = None,
+    columns: Names | None = None,
+    id: str = "name",
+    level: str | None = None,
+    kind: str | None = None,
+    edges: str | None = None,
+    radius: float | None = None,
+    k: int | None = None,
+    directed: bool = False,
+    positions: Names | None = None,
+    features: Names | None = None,
+    edge_features: Names | None = None,
+    elements: Names | None = None,
+    units: str | None = None,
+    cell: str = "refuse",
+    conformers: bool | None = None,
+    scale: float = 1.0,
+    seed: int = 0,
+    on_error: str = "raise",
+    workers: int = 0,
+    progress: bool | None = None,
+) -> Graphs:
+    """Graphs from files, in the order of their names.
+
+    Each has `pos [N, n]`, `edge_index [2, E]` and `name`, and where there is such a thing `z [N]`,
+    `x [N, F]`, `edge_attr [E, F]`, `face [3, F]`, and `y` as :class:`symgnn.data.Task` has it.
+
+    Args:
+        paths: files, folders or patterns such as "runs/*.xyz", or PyG graphs in memory.
+        targets: a CSV with a row per structure, or per node (then with a column `node`: 0, 1, ...);
+            a path, or the name of a file in the folder that is read.
+        columns: the targets: columns of that CSV (all, if left out), or without one values that the
+            files have themselves.
+        id: the column, or the value in a file, that names a structure.
+        level: "graph", "node", "edge" or "coordinates", if it is not plain from the columns.
+        kind: "regression" or "classification"; if left out, text is a class.
+        edges: "bonds", "mesh", "given", "radius" or "neighbours"; if left out, what the file has,
+            bonds between atoms, or the 8 nearest points.
+        radius: joins all nodes no more than this apart.
+        k: joins each node to its k nearest.
+        directed: whether edges of a CSV go one way only.
+        positions: the columns of coordinates of a CSV; x, y and z if left out.
+        features: values of nodes that make up `x`; if left out, the other columns of a CSV.
+        edge_features: values of edges that make up `edge_attr`; likewise.
+        elements: the elements that have a column in `x`; those that occur, if left out.
+        units: of the coordinates of atoms: "angstrom", "bohr", "nm" or "pm". They are converted to
+            Angstrom. If left out, they have to look like Angstrom.
+        cell: "refuse" or "drop" periodic boundaries.
+        conformers: whether RDKit makes new coordinates for an SDF; for SMILES it always does.
+        scale: all coordinates are multiplied by this at the end.
+        seed: of the conformers.
+        on_error: "raise", or "skip" what cannot be read or has no target, with a warning.
+        workers: processes that read; 0 for this one.
+        progress: whether to draw a bar after two seconds; if left out, on a terminal.
+
+    Raises:
+        ValueError: in one line that names the file, and what to do.
+    """
+    edges = check_choice(edges, radius, k)
+    if cell not in ("refuse", "drop"):
+        raise ValueError(f"cell: {cell!r} is not known; choose from refuse, drop")
+    how = How(id, tuple(listed(positions) or ()), conformers, directed, cell, seed)
+    troubles = Troubles(on_error)
+    given = [paths] if isinstance(paths, str | os.PathLike | Data) else list(paths)
+    on_disk = [path for path in given if not isinstance(path, Data)]
+    table = None if targets is None else locate(targets, on_disk)
+    columns = listed(columns)
+    asked = Asked(table, None if columns is None else tuple(columns), id, level, kind)
+
+    files = find(on_disk, how, [] if table is None else [table])
+    structures = _in_memory(given)
+    structures += parse(files, how, troubles, workers, progress)
+    structures = [s for s in structures if _sound(s, troubles)]
+    _refuse_same_names(structures)
+    if not structures:
+        raise ValueError(f"path: nothing could be read; {_first(troubles.reasons)}")
+    to_angstrom(structures, units)
+    ys, task = attach(structures, asked, troubles)
+    if task is not None:
+        kept = [(s, y) for s, y in zip(structures, ys, strict=True) if y is not None]
+        structures, ys = [s for s, _ in kept], [y for _, y in kept]
+        if not structures:
+            raise ValueError(f"targets: no structure has one; {_first(troubles.reasons)}")
+
+    found = list(elements_of(structures) if elements is None else listed(elements) or ())
+    asked_for = set(columns or ())
+    names = {
+        "node": feature_names(structures, "node", listed(features), asked_for),
+        "edge": feature_names(structures, "edge", listed(edge_features), asked_for),
+    }
+    graphs = []
+    for structure, y in zip(structures, ys, strict=True):
+        pos = torch.as_tensor(structure.pos, dtype=torch.float32)
+        try:
+            edge_index, own = joined(structure, pos, edges, radius, k)
+        except ValueError as error:
+            raise ValueError(f"{structure.where}: {error}") from None
+        edge_attr = edge_features_of(structure, names["edge"]) if own else None
+        x = node_features(structure, found, names["node"])
+        graphs.append(graph_of(structure, pos * scale, edge_index, x, edge_attr, y))
+    if task is not None and task.level == "coordinates":
+        as_coordinates(graphs, scale)
+    check_alike(graphs, structures)
+    _warn(troubles, len(graphs))
+    options = {
+        "edges": edges,
+        "radius": radius,
+        "k": k,
+        "directed": directed,
+        "positions": listed(positions),
+        "features": names["node"],
+        "edge_features": names["edge"],
+        "elements": found,
+        "units": units,
+        "cell": cell,
+        "conformers": conformers,
+        "scale": scale,
+        "seed": seed,
+        "id": id,
+    }
+    return Graphs(
+        graphs,
+        task=task,
+        skipped=troubles.reasons,
+        files=[*files_of(files), *([] if table is None else [table])],
+        options=options,
+    )
+
+
+def listed(names: Names | None) -> list[str] | None:
+    """A single name is a list of one."""
+    return None if names is None else [names] if isinstance(names, str) else list(names)
+
+
+def locate(table: PathLike, paths: Sequence[PathLike]) -> Path:
+    """A table by its path, or in one of the folders that are read."""
+    path = Path(table).expanduser()
+    folders = [Path(given) if Path(given).is_dir() else Path(given).parent for given in paths]
+    for candidate in (path, *(folder.expanduser() / path for folder in folders)):
+        if candidate.is_file():
+            return candidate
+    where = f", nor in {folders[0]}" if folders else ""
+    raise ValueError(f"targets: there is no file {path}{where}")
+
+
+def _in_memory(given: Sequence[PathLike | Data]) -> list[Structure]:
+    graphs = [graph for graph in given if isinstance(graph, Data)]
+    return [from_graph(graph, f"graph-{i}", f"graph {i}") for i, graph in enumerate(graphs)]
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _sound(structure: Structure, troubles: Troubles) -> bool:
+    """It has nodes, and finite coordinates."""
+    try:
+        if not len(structure.pos):
+            raise ValueError("has no nodes")
+        check_positions(torch.as_tensor(structure.pos))
+    except ValueError as error:
+        troubles.add(f"{structure.where}: {error}")
+        return False
+    return True
+
+
+def _refuse_same_names(structures: Sequence[Structure]) -> None:
+    seen: dict[str, Structure] = {}
+    for structure in structures:
+        first = seen.setdefault(structure.name, structure)
+        if first is not structure:
+            raise ValueError(
+                f"name: {first.where} and {structure.where} are both called {structure.name!r}; "
+                "rename one of them"
+            )
+
+
+def _warn(troubles: Troubles, kept: int) -> None:
+    if troubles.reasons:
+        warnings.warn(
+            f"left out {len(troubles.reasons)} and kept {kept}: {_first(troubles.reasons)}",
+            stacklevel=3,
+        )
+
+
+def _first(reasons: Sequence[str]) -> str:
+    more = f"; and {len(reasons) - 3} more, see .skipped" if len(reasons) > 3 else ""
+    return "; ".join(reasons[:3]) + more

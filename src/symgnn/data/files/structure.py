@@ -1,0 +1,83 @@
+"""What is read: structures, as files have them, before they become graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+#: What the edges that a file has are.
+Joined = Literal["bonds", "mesh", "given"]
+
+
+@dataclass
+class Structure:
+    """N nodes with coordinates, and what else a file says of them."""
+
+    name: str
+    where: str  # what messages call it: its file, and its place in it
+    pos: np.ndarray  # [N, n]
+    z: np.ndarray | None = None  # atomic numbers [N]
+    x: np.ndarray | None = None  # [N, F]
+    edges: np.ndarray | None = None  # [2, E]
+    joined: Joined | None = None  # what `edges` are
+    edge_attr: np.ndarray | None = None  # [E, F]
+    face: np.ndarray | None = None  # [3, F]
+    aliases: tuple[str, ...] = ()  # other names that a table may give it
+    # values by name: of the graph [w], of nodes [N] or [N, w], of edges [E] or [E, w]
+    values: dict[str, dict[str, np.ndarray]] = field(
+        default_factory=lambda: {"graph": {}, "node": {}, "edge": {}}
+    )
+    rows: dict[str, Sequence[int]] = field(default_factory=dict)  # of a table, of nodes and edges
+    features: dict[str, list[str]] = field(default_factory=dict)  # values meant to be features
+    value_units: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)  # other attributes of a PyG graph
+
+
+class Piece(NamedTuple):
+    """A part of a file that is read at once."""
+
+    path: Path
+    place: str  # within the file, such as "frame 3"; "" for the whole
+    content: Any  # what its reader needs
+    size: int  # in bytes, for the bar
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}, {self.place}" if self.place else str(self.path)
+
+
+@dataclass(frozen=True)
+class How:
+    """The options that readers need."""
+
+    id: str = "name"
+    positions: tuple[str, ...] = ()
+    conformers: bool | None = None
+    directed: bool = False
+    cell: str = "refuse"
+    seed: int = 0
+
+
+class Reader(NamedTuple):
+    """A kind of file: how it falls into pieces, and how a piece is read."""
+
+    pieces: Callable[[Path, How], Iterable[Piece]]
+    parse: Callable[[Piece, How], list[Structure]]
+    package: str = ""  # what has to be installed
+    extra: str = ""  # the extra of symgnn that installs it
+
+
+def whole(path: Path, how: How) -> list[Piece]:
+    """A file in one piece."""
+    return [Piece(path, "", None, path.stat().st_size)]
+
+
+def require(package: str, extra: str, purpose: object) -> None:
+    """An optional package is installed."""
+    if package and find_spec(package) is None:
+        raise ValueError(f"{purpose}: needs {package}; install it with pip install symgnn[{extra}]")

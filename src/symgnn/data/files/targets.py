@@ -1,0 +1,313 @@
+"""Targets: from a table by name, or from what the structures bring themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import numpy as np
+
+from symgnn.data.files.collection import Troubles
+from symgnn.data.files.structure import Structure
+from symgnn.data.files.table import Table, as_numbers, is_number, not_among, read_table
+from symgnn.data.task import Kind, Level, Task
+
+NODE = "node"
+#: Where values may be, in the order in which they are looked for.
+LEVELS = ("node", "edge", "graph")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which targets, and of what."""
+
+    table: Path | None = None
+    columns: tuple[str, ...] | None = None
+    id: str = "name"
+    level: str | None = None
+    kind: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, given, known in (
+            ("level", self.level, get_args(Level)),
+            ("kind", self.kind, get_args(Kind)),
+        ):
+            if given is not None and given not in known:
+                raise ValueError(not_among(name, given, known, "known"))
+
+
+class Cells(NamedTuple):
+    """The targets of a structure as they were found, `[rows, C]`."""
+
+    values: np.ndarray
+    where: Callable[[int, int], str]  # what to call a cell
+
+
+class Found(NamedTuple):
+    """The targets of all structures; None for those that have none."""
+
+    cells: list[Cells | None]
+    level: str
+    names: list[str]
+    units: list[str]
+
+
+def attach(
+    structures: Sequence[Structure], asked: Asked, troubles: Troubles
+) -> tuple[list[np.ndarray | None], Task | None]:
+    """`y` of each structure, None for those to leave out, and what it is."""
+    if asked.table is None:
+        found = _own(structures, asked)
+        if found is None:
+            return [None] * len(structures), None
+    else:
+        table = read_table(asked.table)
+        found = _from_table(structures, table, asked, troubles)
+    kind = asked.kind or _kind(found, asked)
+    if kind == "classification":
+        return _classes(found, troubles)
+    ys: list[np.ndarray | None] = []
+    for cells in found.cells:
+        ys.append(None if cells is None else _numbers(cells, troubles))
+    task = Task(found.level, "regression", tuple(found.names), tuple(found.units))  # type: ignore[arg-type]
+    return ys, task
+
+
+# ---------------------------------------------------------------- from a table
+
+
+def _from_table(
+    structures: Sequence[Structure], table: Table, asked: Asked, troubles: Troubles
+) -> Found:
+    ids = table.text(asked.id, "id")
+    keys = [asked.id]
+    level = asked.level or (NODE if NODE in table.columns else "graph")
+    if level == "edge":
+        raise ValueError("level: targets of edges come from the file of edges; leave targets out")
+    if level != "graph":
+        keys.append(NODE)
+    names = list(asked.columns or [name for name in table.columns if name not in keys])
+    if not names:
+        raise ValueError(f"{table.path}: has no columns besides {', '.join(keys)}")
+    cells = np.array([table.text(name) for name in names], dtype=object).T
+    cells = cells.reshape(len(ids), len(names))
+    rows = _rows_of(structures, table, ids, asked.id, troubles)
+    if level == "graph":
+        _refuse_twice(table, ids, asked.id)
+        order: list[list[int] | None] = rows
+    else:
+        order = [
+            None if mine is None else _by_node(structure, table, mine, troubles)
+            for structure, mine in zip(structures, rows, strict=True)
+        ]
+
+    def cells_of(mine: list[int]) -> Cells:
+        return Cells(cells[mine], lambda row, column: table.where(mine[row], names[column]))
+
+    found = [None if mine is None else cells_of(mine) for mine in order]
+    return Found(found, level, names, [table.units.get(name, "") for name in names])
+
+
+def _rows_of(
+    structures: Sequence[Structure], table: Table, ids: list[str], id: str, troubles: Troubles
+) -> list[list[int] | None]:
+    """The rows of each structure: its name, its file's, or that without the ending."""
+    by_id: dict[str, list[int]] = {}
+    for row, key in enumerate(ids):
+        if not key:
+            raise ValueError(f"{table.where(row, id)}: is empty; name the structure")
+        by_id.setdefault(key, []).append(row)
+    taken: dict[str, Structure] = {}
+    rows: list[list[int] | None] = []
+    missing: list[str] = []
+    for structure in structures:
+        names = (structure.name, *structure.aliases)
+        key = next((name for name in names if name in by_id), "")
+        if not key:
+            missing.append(f"{table.path}: has no row for {structure.name!r} ({structure.where})")
+            rows.append(None)
+            continue
+        if key in taken:
+            raise ValueError(
+                f"{table.where(by_id[key][0], id)}: {key!r} fits both {taken[key].where} and "
+                f"{structure.where}; name them {taken[key].name!r} and {structure.name!r}"
+            )
+        taken[key] = structure
+        rows.append(by_id[key])
+    troubles.add(*missing)
+    troubles.add(
+        *(
+            f"{table.where(mine[0], id)}: there is no structure {key!r}"
+            for key, mine in by_id.items()
+            if key not in taken
+        )
+    )
+    return rows
+
+
+def _refuse_twice(table: Table, ids: list[str], id: str) -> None:
+    seen: dict[str, int] = {}
+    for row, key in enumerate(ids):
+        if seen.setdefault(key, row) != row:
+            raise ValueError(
+                f"{table.where(row, id)}: {key!r} is already in row {table.rows[seen[key]]}; "
+                "keep one of them"
+            )
+
+
+def _by_node(
+    structure: Structure, table: Table, rows: list[int], troubles: Troubles
+) -> list[int] | None:
+    """The rows in the order of the nodes."""
+    texts = table.text(NODE)
+    order: dict[int, int] = {}
+    count = len(structure.pos)
+    for row in rows:
+        where = table.where(row, NODE)
+        if not texts[row].isdigit() or int(texts[row]) >= count:
+            raise ValueError(
+                f"{where}: {texts[row]!r} is no node of {structure.name!r}, which has 0 to "
+                f"{count - 1}"
+            )
+        if order.setdefault(int(texts[row]), row) != row:
+            first = table.rows[order[int(texts[row])]]
+            raise ValueError(f"{where}: {texts[row]} is already in row {first}; keep one of them")
+    lacking = [node for node in range(count) if node not in order]
+    if lacking:
+        troubles.add(f"{table.path}: has no row for node {lacking[0]} of {structure.name!r}")
+        return None
+    return [order[node] for node in range(count)]
+
+
+# ---------------------------------------------------------------- from the structures
+
+
+def _own(structures: Sequence[Structure], asked: Asked) -> Found | None:
+    """The values of the structures with these names; None if none are asked for or there."""
+    wanted = list(asked.columns or ["y"])
+    levels: tuple[str, ...] = LEVELS
+    if asked.level is not None:
+        levels = (NODE,) if asked.level == "coordinates" else (asked.level,)
+    for level in levels:
+        if structures and all(
+            set(wanted) <= set(structure.values[level]) for structure in structures
+        ):
+            break
+    else:
+        if asked.columns is None:
+            return None
+        raise ValueError(_not_there(structures, wanted, levels))
+    first = structures[0]
+    blocks = [[_block(s, level, name) for name in wanted] for s in structures]
+    names: list[str] = []
+    for name, block in zip(wanted, blocks[0], strict=True):
+        width = block.shape[1]
+        names += [name] if width == 1 else [f"{name}_{index}" for index in range(width)]
+    cells: list[Cells | None] = []
+    for structure, mine in zip(structures, blocks, strict=True):
+        values = np.concatenate([block.astype(object) for block in mine], axis=1)
+        if values.shape[1] != len(names):
+            raise ValueError(
+                f"columns: {structure.where} has {values.shape[1]} values of {', '.join(wanted)}, "
+                f"but {first.where} has {len(names)}"
+            )
+        cells.append(Cells(values, _caller(structure, level, names)))
+    level = asked.level or level
+    return Found(cells, level, names, [first.value_units.get(name, "") for name in names])
+
+
+def _block(structure: Structure, level: str, name: str) -> np.ndarray:
+    """Values as `[rows, w]`; of a graph there is one row."""
+    array = np.asarray(structure.values[level][name])
+    return array.reshape(1 if level == "graph" else len(array), -1)
+
+
+def _caller(structure: Structure, level: str, names: Sequence[str]) -> Callable[[int, int], str]:
+    def where(row: int, column: int) -> str:
+        rows = structure.rows.get(level)
+        place = "" if level == "graph" else f", row {rows[row]}" if rows else f", {level} {row}"
+        return f"{structure.where}{place}, {names[column]!r}"
+
+    return where
+
+
+def _not_there(
+    structures: Sequence[Structure], wanted: Sequence[str], levels: Sequence[str]
+) -> str:
+    """The message on the first structure that does not have what is wanted."""
+
+    def has(structure: Structure) -> list[str]:
+        return [name for level in levels for name in structure.values[level]]
+
+    for structure in structures:
+        for name in wanted:
+            if name not in has(structure):
+                what = f"a value of {structure.where}"
+                return not_among("columns", name, has(structure), what)
+    return f"columns: {', '.join(wanted)} are values of different things; pass level=..."
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def _kind(found: Found, asked: Asked) -> str:
+    """Text is a class; a column with a number in it is one of numbers."""
+    text = []
+    for column, name in enumerate(found.names):
+        cells = [
+            cell
+            for mine in found.cells
+            if mine is not None
+            for cell in mine.values[:, column]
+            if str(cell).strip()
+        ]
+        if cells and not any(map(is_number, cells)):
+            text.append(name)
+    if text and len(found.names) > 1:
+        rest = [name for name in found.names if name not in text]
+        raise ValueError(
+            f"columns: {', '.join(text)} is text; name one class, such as columns=[{text[0]!r}], "
+            f"or numbers only{f', such as columns={rest}' if rest else ''}"
+        )
+    return "classification" if text else "regression"
+
+
+def _numbers(cells: Cells, troubles: Troubles) -> np.ndarray | None:
+    """`[rows, C]` in float64."""
+    width = cells.values.shape[1]
+    try:
+        flat = as_numbers(cells.values.reshape(-1), lambda i: cells.where(i // width, i % width))
+    except ValueError as error:
+        troubles.add(str(error))
+        return None
+    return flat.reshape(-1, width)
+
+
+def _classes(found: Found, troubles: Troubles) -> tuple[list[np.ndarray | None], Task]:
+    """Whole numbers `[rows]`, and the classes they stand for."""
+    if len(found.names) > 1:
+        raise ValueError(f"columns: {', '.join(found.names)} are several; a class is one column")
+    labels: list[list[str] | None] = []
+    for cells in found.cells:
+        mine = None if cells is None else [_label(cell) for cell in cells.values[:, 0]]
+        if mine is not None and "" in mine:
+            assert cells is not None
+            troubles.add(f"{cells.where(mine.index(''), 0)}: is empty; give a class")
+            mine = None
+        labels.append(mine)
+    known = {label for mine in labels if mine is not None for label in mine}
+    order = sorted(known, key=lambda label: (float(label) if is_number(label) else 0.0, label))
+    if len(order) < 2:
+        raise ValueError(f"columns: {found.names[0]} has no two classes, only {order}")
+    number = {label: index for index, label in enumerate(order)}
+    ys = [None if mine is None else np.array([number[label] for label in mine]) for mine in labels]
+    task = Task(found.level, "classification", tuple(found.names), classes=tuple(order))  # type: ignore[arg-type]
+    return ys, task
+
+
+def _label(cell: object) -> str:
+    """The number 2.0 is the class 2."""
+    text = str(cell).strip()
+    return str(int(float(text))) if is_number(text) and float(text).is_integer() else text
