@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.files.features import chosen
+from symgnn.data.files.features import as_columns, chosen
 from symgnn.data.files.structure import Structure
 
 
@@ -29,7 +29,7 @@ def edge_features_of(structure: Structure, names: Sequence[str]) -> np.ndarray |
     """`[E, F]`: that of the file, and the values with these names."""
     parts = [] if structure.edge_attr is None else [structure.edge_attr]
     parts += [chosen(structure, "edge", name, "edge_features") for name in names]
-    return np.concatenate([p.reshape(len(p), -1) for p in parts], axis=1) if parts else None
+    return np.concatenate([as_columns(part) for part in parts], axis=1) if parts else None
 
 
 def graph_of(

@@ -58,6 +58,8 @@ def parse_file(piece: Piece, how: How) -> list[Structure]:
     import ase.io
 
     found = ase.io.read(piece.path, index=":")
+    if not found:
+        raise ValueError("has no structures")
     several = len(found) > 1
     return [
         _structure(atoms, piece, how, str(index) if several else "")

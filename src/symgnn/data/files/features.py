@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -31,7 +32,7 @@ def node_features(
     structure: Structure, elements: Sequence[str], names: Sequence[str]
 ) -> np.ndarray | None:
     """`x [N, F]`: that of the file; a column for each element; the values with these names."""
-    parts = [] if structure.x is None else [_columns(structure.x)]
+    parts = [] if structure.x is None else [as_columns(structure.x)]
     if structure.z is not None and structure.x is None and elements:
         parts.append(one_hot(structure, elements))
     parts += [chosen(structure, "node", name, "features") for name in names]
@@ -65,17 +66,13 @@ def chosen(structure: Structure, level: str, name: str, option: str) -> np.ndarr
         raise ValueError(not_among(option, name, values, what))
     array = values[name]
     width = max(1, array[:1].size)
-    rows = structure.rows.get(level)
-
-    def where(index: int) -> str:
-        at = index // width
-        place = f"row {rows[at]}" if rows else f"{level} {at}"
-        # a structure of a table is one of many, and the table's name is before the comma
-        file = structure.where.partition(", graph ")[0] if rows else structure.where
-        return f"{file}, {place}, column {name!r}"
-
-    return _columns(as_numbers(array, where))
+    try:
+        numbers = as_numbers(array, lambda index: structure.place(level, index // width, name))
+    except ValueError as error:
+        raise ValueError(f"{error}, or say what else are {option}") from None
+    return as_columns(numbers)
 
 
-def _columns(array: np.ndarray) -> np.ndarray:
-    return array.reshape(len(array), -1)
+def as_columns(array: np.ndarray) -> np.ndarray:
+    """`[N, w]` of `[N, ...]`, also where N is 0."""
+    return array.reshape(len(array), math.prod(array.shape[1:]))

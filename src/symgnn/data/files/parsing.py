@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.context import BaseContext
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,17 @@ def _run(attempt: Any, jobs: Iterable[Any], workers: int) -> Iterator[Any]:
     if not workers:
         yield from map(attempt, jobs)
         return
-    # not forked: a process with the threads of torch may hang if it is
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
         yield from pool.map(attempt, jobs, chunksize=16)
+
+
+def _context() -> BaseContext:
+    """Processes that are not forks of this one, which with the threads of torch could hang."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # imported once, not by each process
+    return context
 
 
 def _pieces(file: File, how: How, troubles: Troubles) -> Iterator[Piece]:

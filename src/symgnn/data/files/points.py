@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.structure import How, Piece, Rows, Structure
 from symgnn.data.files.table import Table, as_numbers, read_table
 
 #: Columns of coordinates, as far as a file has them.
@@ -34,7 +34,7 @@ def parse(piece: Piece, how: How) -> list[Structure]:
             pos[rows],
             aliases=() if name else (piece.path.stem, piece.path.name),
             values={"graph": {}, "node": {k: v[rows] for k, v in values.items()}, "edge": {}},
-            rows={"node": [table.rows[row] for row in rows]},
+            rows={"node": Rows(piece.path, [table.rows[row] for row in rows])},
             features={"node": others},
             value_units=dict(table.units),
         )
@@ -98,8 +98,8 @@ class Edges:
         number: dict[str, int] = {}
         for index, node in enumerate(nodes):
             if number.setdefault(node, index) != index:
-                row = structure.rows["node"][index]
-                raise ValueError(f"row {row}, column 'node': {node!r} is there twice")
+                where = structure.place("node", index, NODE)
+                raise ValueError(f"{where}: {node!r} is there twice")
         rows = self.groups.get(graph, [])
         pairs: dict[tuple[int, int], int] = {}
         for row in rows:
@@ -116,7 +116,8 @@ class Edges:
         structure.edges = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
         structure.joined = "given"
         structure.values["edge"] = {name: value[order] for name, value in self.values.items()}
-        structure.rows["edge"] = [self.table.rows[row] for row in order]
+        numbers = [self.table.rows[row] for row in order]
+        structure.rows["edge"] = Rows(self.table.path, numbers)
         structure.features["edge"] = list(self.values)
         structure.value_units |= self.table.units
 

@@ -14,6 +14,13 @@ import numpy as np
 Joined = Literal["bonds", "mesh", "given"]
 
 
+class Rows(NamedTuple):
+    """Of a table: which of its rows nodes or edges are."""
+
+    path: Path
+    numbers: Sequence[int]
+
+
 @dataclass
 class Structure:
     """N nodes with coordinates, and what else a file says of them."""
@@ -32,10 +39,18 @@ class Structure:
     values: dict[str, dict[str, np.ndarray]] = field(
         default_factory=lambda: {"graph": {}, "node": {}, "edge": {}}
     )
-    rows: dict[str, Sequence[int]] = field(default_factory=dict)  # of a table, of nodes and edges
+    rows: dict[str, Rows] = field(default_factory=dict)  # where nodes and edges are from
     features: dict[str, list[str]] = field(default_factory=dict)  # values meant to be features
     value_units: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)  # other attributes of a PyG graph
+
+    def place(self, level: str, index: int, name: str) -> str:
+        """What a message calls a value of the graph, a node or an edge."""
+        if level in self.rows:
+            path, numbers = self.rows[level]
+            return f"{path}, row {numbers[index]}, column {name!r}"
+        where = self.where if level == "graph" else f"{self.where}, {level} {index}"
+        return f"{where}, {name!r}"
 
 
 class Piece(NamedTuple):

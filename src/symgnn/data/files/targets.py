@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
 
 from symgnn.data.files.collection import Troubles
+from symgnn.data.files.features import as_columns
 from symgnn.data.files.structure import Structure
 from symgnn.data.files.table import Table, as_numbers, is_number, not_among, read_table
 from symgnn.data.task import Kind, Level, Task
@@ -213,7 +215,7 @@ def _own(structures: Sequence[Structure], asked: Asked) -> Found | None:
                 f"columns: {structure.where} has {values.shape[1]} values of {', '.join(wanted)}, "
                 f"but {first.where} has {len(names)}"
             )
-        cells.append(Cells(values, _caller(structure, level, names)))
+        cells.append(Cells(values, partial(_place, structure, level, names)))
     level = asked.level or level
     return Found(cells, level, names, [first.value_units.get(name, "") for name in names])
 
@@ -221,16 +223,11 @@ def _own(structures: Sequence[Structure], asked: Asked) -> Found | None:
 def _block(structure: Structure, level: str, name: str) -> np.ndarray:
     """Values as `[rows, w]`; of a graph there is one row."""
     array = np.asarray(structure.values[level][name])
-    return array.reshape(1 if level == "graph" else len(array), -1)
+    return array.reshape(1, -1) if level == "graph" else as_columns(array)
 
 
-def _caller(structure: Structure, level: str, names: Sequence[str]) -> Callable[[int, int], str]:
-    def where(row: int, column: int) -> str:
-        rows = structure.rows.get(level)
-        place = "" if level == "graph" else f", row {rows[row]}" if rows else f", {level} {row}"
-        return f"{structure.where}{place}, {names[column]!r}"
-
-    return where
+def _place(structure: Structure, level: str, names: Sequence[str], row: int, column: int) -> str:
+    return structure.place(level, row, names[column])
 
 
 def _not_there(

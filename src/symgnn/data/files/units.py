@@ -14,8 +14,8 @@ from symgnn.data.files.table import not_among
 #: In Angstrom.
 UNITS = {"angstrom": 1.0, "bohr": 0.529177210903, "nm": 10.0, "pm": 0.01}
 #: How far an atom is from its nearest, in sums of their covalent radii. Of the molecules of the G2
-#: set all are from 0.75 to 1.25; in Bohr it would be 1.9 times as much.
-USUAL = (0.6, 1.5)
+#: set all are from 0.77 to 1.25; in Bohr they would be from 1.46 on.
+USUAL = (0.6, 1.35)
 
 
 def to_angstrom(structures: Sequence[Structure], units: str | None) -> None:
