@@ -205,6 +205,14 @@ def test_wrong_graphs_in_memory() -> None:
     far = Data(pos=torch.zeros(2, 3), edge_index=torch.tensor([[0], [5]]))
     with pytest.raises(ValueError, match="graph 0: edge_index: names node 5"):
         read([far])
+    short = {"x": torch.zeros(1, 1), "z": torch.ones(3, dtype=torch.long)}
+    for name, value in short.items():
+        with pytest.raises(ValueError, match=f"graph 0: {name}: has {len(value)} rows for 2 nodes"):
+            read([Data(pos=torch.zeros(2, 3), **{name: value})])
+    with pytest.raises(ValueError, match="graph 0: z: is float32; atomic numbers are whole"):
+        read([Data(pos=torch.zeros(2, 3), z=torch.ones(2))])
+    with pytest.raises(ValueError, match="graph 0: face: names vertex 2, but there are 0 to 1"):
+        read([Data(pos=torch.zeros(2, 3), face=torch.tensor([[0], [1], [2]]))])
     with pytest.raises(ValueError, match="graph 0: has no nodes"):
         read([Data(pos=torch.zeros(0, 3))])
 

@@ -309,6 +309,10 @@ def test_targets_of_nodes_and_edges_are_no_features(roads: Path) -> None:
     assert (loads.task.level, loads.task.units) == ("edge", ("t",))
     assert loads[0].y.shape == (4, 1)
     assert loads[0].edge_attr.shape == (4, 1)
+    with pytest.raises(
+        ValueError, match="t has 4 targets of edges, but 6 edges; take those of the"
+    ):
+        read(roads, columns=["load"], k=2)
     people = read(roads, columns=["people"])
     assert people.task.level == "node"
     assert people[0].y.flatten().tolist() == [5, 6, 8]
@@ -373,7 +377,7 @@ def test_a_trajectory_in_an_npz(tmp_path: Path) -> None:
 def test_graphs_in_memory() -> None:
     pos = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
     given = [Data(pos=pos, vel=pos * 2, y=torch.tensor([i])) for i in (0, 1, 2)]
-    graphs = read(given, radius=2.0, kind="classification")
+    graphs = read(given, radius=2.0)  # y of whole numbers is a class
     assert graphs.task.classes == ("0", "1", "2")
     assert [graph.y.tolist() for graph in graphs] == [[0], [1], [2]]
     assert torch.equal(graphs[1].vel, pos * 2)
@@ -381,6 +385,17 @@ def test_graphs_in_memory() -> None:
     batch = Batch.from_data_list(list(graphs))
     assert batch.y.shape == (3,)
     assert batch.name == ["graph-0", "graph-1", "graph-2"]
+
+
+def test_new_edges_drop_what_belonged_to_the_old() -> None:
+    edge_index = torch.tensor([[0, 1], [1, 0]])
+    weights = {"edge_attr": torch.ones(2, 1), "edge_weight": torch.ones(2)}
+    graph = Data(pos=torch.randn(4, 2), edge_index=edge_index, **weights)
+    kept, dropped = read([graph])[0], read([graph], k=2)[0]
+    assert torch.equal(kept.edge_weight, weights["edge_weight"])
+    assert torch.equal(kept.edge_attr, weights["edge_attr"])
+    assert "edge_weight" not in dropped
+    assert "edge_attr" not in dropped
 
 
 def test_a_pickle_is_not_loaded(tmp_path: Path) -> None:

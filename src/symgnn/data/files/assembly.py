@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.files.features import as_columns, chosen
+from symgnn.data.files.edges import joined
+from symgnn.data.files.features import as_columns, chosen, node_features
 from symgnn.data.files.structure import Structure
+from symgnn.data.progress import bar
+
+#: What a PyG graph may have for its edges, besides `edge_attr`.
+OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_index", "topology")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What all graphs have in common."""
+
+    edges: str | None
+    radius: float | None
+    k: int | None
+    elements: Sequence[str]
+    features: Sequence[str]
+    edge_features: Sequence[str]
+    scale: float
 
 
 def feature_names(
@@ -32,34 +51,62 @@ def edge_features_of(structure: Structure, names: Sequence[str]) -> np.ndarray |
     return np.concatenate([as_columns(part) for part in parts], axis=1) if parts else None
 
 
-def graph_of(
-    structure: Structure,
-    pos: torch.Tensor,
-    edge_index: torch.Tensor,
-    x: np.ndarray | None,
-    edge_attr: np.ndarray | None,
-    y: np.ndarray | None,
-) -> Data:
-    """A PyG graph of a structure and what was made of it."""
-    values: dict[str, Any] = {"pos": pos, "edge_index": edge_index}
-    for name, array in (("z", structure.z), ("face", structure.face)):
-        if array is not None:
-            values[name] = torch.as_tensor(array, dtype=torch.int64)
-    for name, array in (("x", x), ("edge_attr", edge_attr)):
-        if array is not None:
-            values[name] = torch.as_tensor(array, dtype=torch.float32)
-    if y is not None:
-        whole = y.dtype.kind in "iu"
-        values["y"] = torch.as_tensor(y, dtype=torch.int64 if whole else torch.float32)
-    for name, value in structure.extra.items():
-        is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
-        values.setdefault(name, torch.as_tensor(value) if is_array else value)
-    return Data(**values, name=structure.name)
+def assemble(
+    structures: Sequence[Structure],
+    ys: Sequence[np.ndarray | None],
+    form: Form,
+    progress: bool | None,
+) -> list[Data]:
+    """A graph for each structure."""
+    graphs = []
+    with bar(f"joining the nodes of {len(structures)} graphs", progress) as on_progress:
+        for structure, y in zip(structures, ys, strict=True):
+            graphs.append(graph_of(structure, y, form))
+            if on_progress is not None:
+                on_progress(len(graphs), len(structures))
+    return graphs
 
 
-def as_coordinates(graphs: Sequence[Data], scale: float) -> None:
-    """Targets that are coordinates are as many, and scaled alike."""
+def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
+    """A PyG graph; what belongs to the edges of the file is left out if it gets others."""
+    pos = torch.as_tensor(structure.pos, dtype=torch.float32)
+    try:
+        edge_index, own = joined(structure, pos, form.edges, form.radius, form.k)
+    except ValueError as error:
+        raise ValueError(f"{structure.where}: {error}") from None
+    arrays = {
+        "z": structure.z,
+        "face": structure.face,
+        "x": node_features(structure, form.elements, form.features),
+        "edge_attr": edge_features_of(structure, form.edge_features) if own else None,
+        "y": y,
+        **{key: value for key, value in structure.extra.items() if own or key not in OF_EDGES},
+    }
+    values = {key: as_tensor(value) for key, value in arrays.items() if value is not None}
+    for key in ("x", "edge_attr"):
+        if key in values:
+            values[key] = values[key].float()
+    return Data(pos=pos * form.scale, edge_index=edge_index, name=structure.name, **values)
+
+
+def as_tensor(value: Any) -> Any:
+    """Arrays as tensors, with numbers in float32 and int64; anything else as it is."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
+        return value
+    kinds = {"f": torch.float32, "i": torch.int64, "u": torch.int64, "b": torch.bool}
+    return torch.as_tensor(value, dtype=kinds[value.dtype.kind])
+
+
+def check_targets(graphs: Sequence[Data], level: str, scale: float) -> None:
+    """There are as many targets as edges or coordinates; those are scaled as coordinates are."""
     for graph in graphs:
+        if level == "edge" and len(graph.y) != graph.num_edges:
+            raise ValueError(
+                f"columns: {graph.name} has {len(graph.y)} targets of edges, but {graph.num_edges} "
+                "edges; take those of the file, edges='given'"
+            )
+        if level != "coordinates":
+            continue
         if graph.y.shape != graph.pos.shape:
             raise ValueError(
                 f"columns: {graph.name} has {graph.y.shape[1]} targets for each node, but "

@@ -13,18 +13,18 @@ from torch_geometric.data import Data
 
 from symgnn.data.files.arrays import from_graph
 from symgnn.data.files.assembly import (
-    as_coordinates,
+    Form,
+    assemble,
     check_alike,
-    edge_features_of,
+    check_targets,
     feature_names,
-    graph_of,
 )
 from symgnn.data.files.collection import Graphs, Troubles
-from symgnn.data.files.edges import check_choice, joined
-from symgnn.data.files.features import elements_of, node_features
+from symgnn.data.files.edges import check_choice
+from symgnn.data.files.features import elements_of
 from symgnn.data.files.formats import files_of, find
 from symgnn.data.files.parsing import parse
-from symgnn.data.files.structure import How, Structure
+from symgnn.data.files.structure import How, Structure, check_sizes
 from symgnn.data.files.targets import Asked, attach
 from symgnn.data.files.units import to_angstrom
 from symgnn.topology.checks import check_positions
@@ -126,18 +126,10 @@ def read(
         "node": feature_names(structures, "node", listed(features), asked_for),
         "edge": feature_names(structures, "edge", listed(edge_features), asked_for),
     }
-    graphs = []
-    for structure, y in zip(structures, ys, strict=True):
-        pos = torch.as_tensor(structure.pos, dtype=torch.float32)
-        try:
-            edge_index, own = joined(structure, pos, edges, radius, k)
-        except ValueError as error:
-            raise ValueError(f"{structure.where}: {error}") from None
-        edge_attr = edge_features_of(structure, names["edge"]) if own else None
-        x = node_features(structure, found, names["node"])
-        graphs.append(graph_of(structure, pos * scale, edge_index, x, edge_attr, y))
-    if task is not None and task.level == "coordinates":
-        as_coordinates(graphs, scale)
+    form = Form(edges, radius, k, found, names["node"], names["edge"], scale)
+    graphs = assemble(structures, ys, form, progress)
+    if task is not None:
+        check_targets(graphs, task.level, scale)
     check_alike(graphs, structures)
     _warn(troubles, len(graphs))
     options = {
@@ -190,11 +182,12 @@ def _in_memory(given: Sequence[PathLike | Data]) -> list[Structure]:
 
 
 def _sound(structure: Structure, troubles: Troubles) -> bool:
-    """It has nodes, and finite coordinates."""
+    """It has nodes, finite coordinates, and as many of the rest."""
     try:
         if not len(structure.pos):
             raise ValueError("has no nodes")
         check_positions(torch.as_tensor(structure.pos))
+        check_sizes(structure)
     except ValueError as error:
         troubles.add(f"{structure.where}: {error}")
         return False

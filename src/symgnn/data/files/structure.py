@@ -53,6 +53,27 @@ class Structure:
         return f"{where}, {name!r}"
 
 
+def check_sizes(structure: Structure) -> None:
+    """There are as many features as nodes and edges, and faces are of nodes that there are."""
+    nodes = len(structure.pos)
+    edges = None if structure.edges is None else structure.edges.shape[-1]
+    for name, array, rows in (
+        ("z", structure.z, nodes),
+        ("x", structure.x, nodes),
+        ("edge_attr", structure.edge_attr, edges),
+    ):
+        if array is not None and len(array) != rows:
+            what = "edges" if name == "edge_attr" else "nodes"
+            raise ValueError(f"{name}: has {len(array)} rows for {rows} {what}; give one each")
+    if structure.z is not None and structure.z.dtype.kind not in "iu":
+        raise ValueError(f"z: is {structure.z.dtype}; atomic numbers are whole numbers")
+    face = structure.face
+    if face is not None and not (face.ndim == 2 and len(face) == 3):
+        raise ValueError(f"face: has shape {list(face.shape)}; it must be [3, F]")
+    if face is not None and face.size and not 0 <= face.min() <= face.max() < nodes:
+        raise ValueError(f"face: names vertex {face.max()}, but there are 0 to {nodes - 1}")
+
+
 class Piece(NamedTuple):
     """A part of a file that is read at once."""
 

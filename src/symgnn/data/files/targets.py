@@ -251,6 +251,8 @@ def _not_there(
 
 def _kind(found: Found, asked: Asked) -> str:
     """Text is a class; a column with a number in it is one of numbers."""
+    if asked.table is None and asked.columns is None and _whole(found):
+        return "classification"  # y of whole numbers, as PyG has classes
     text = []
     for column, name in enumerate(found.names):
         cells = [
@@ -269,6 +271,11 @@ def _kind(found: Found, asked: Asked) -> str:
             f"or numbers only{f', such as columns={rest}' if rest else ''}"
         )
     return "classification" if text else "regression"
+
+
+def _whole(found: Found) -> bool:
+    cells = [cell for mine in found.cells if mine is not None for cell in mine.values.flat]
+    return len(found.names) == 1 and all(isinstance(cell, int) for cell in cells)
 
 
 def _numbers(cells: Cells, troubles: Troubles) -> np.ndarray | None:
