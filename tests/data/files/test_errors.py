@@ -47,6 +47,8 @@ def one_line(error: pytest.ExceptionInfo[ValueError]) -> str:
          r"Explicit valence for atom # 0 C, 5, is greater than permitted"),
         ("a.smi", "xyz strange\n", r"a\.smi, row 1: strange: RDKit cannot read the SMILES 'xyz'"),
         ("a.csv", "name,smiles\nring,c1cccc1\n", r"a\.csv, row 2: ring \(c1cccc1\): RDKit "),
+        ("a.smi", "[Na+].[Cl-] salt\n", r"a\.smi, row 1: salt .*: it is 2 molecules, and RDKit"),
+        ("a.xyz", "2\n\nO 1 1 1\nO 1 1 1\n", r"a\.xyz: nearest atoms are 0 .* look wrong: correct"),
         ("a.csv", "name,smiles\nnone,\n", r"a\.csv, row 2: none: RDKit cannot read the SMILES ''"),
         ("a.off", "OFF\n4 1 0\n0 0 0\n1 0 0\n", r"a\.off: cannot reshape"),
         ("a.obj", "", r"a\.obj: has no mesh"),

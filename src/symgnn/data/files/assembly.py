@@ -94,7 +94,7 @@ def as_tensor(value: Any) -> Any:
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
         return value
     kinds = {"f": torch.float32, "i": torch.int64, "u": torch.int64, "b": torch.bool}
-    return torch.as_tensor(value, dtype=kinds[value.dtype.kind])
+    return torch.tensor(value, dtype=kinds[value.dtype.kind])
 
 
 def check_targets(graphs: Sequence[Data], level: str, scale: float) -> None:

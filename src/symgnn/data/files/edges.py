@@ -48,7 +48,7 @@ def joined(
     if edges == "neighbours":
         return knn_graph(pos, NEAREST if k is None else k), False
     if edges == has or (edges == "given" and has):
-        edge_index = torch.as_tensor(structure.edges)
+        edge_index = torch.tensor(structure.edges)
         check_edges(edge_index, len(pos))
         return edge_index, True
     if edges == "bonds" and structure.z is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.structure import How, Piece, Rows, Structure
 from symgnn.data.files.table import read_table
 
 END = "$$$$"
@@ -92,13 +92,19 @@ def parse_smiles(piece: Piece, how: How) -> list[Structure]:
             raise ValueError(f"{name or 'it'} ({smiles}): {error}") from None
     found = _structure(molecule, piece, name, piece.place.removeprefix("row "), values)
     found.value_units = units
+    found.rows["graph"] = Rows(piece.path, [int(piece.place.removeprefix("row "))])
     return [found]
 
 
 def conformer(molecule: Any, seed: int) -> Any:
     """The molecule with all hydrogens and the coordinates of one conformer: ETKDG, then MMFF."""
-    from rdkit.Chem import AddHs, rdDistGeom, rdForceFieldHelpers
+    from rdkit.Chem import AddHs, GetMolFrags, rdDistGeom, rdForceFieldHelpers
 
+    fragments = len(GetMolFrags(molecule))
+    if fragments > 1:
+        raise ValueError(
+            f"it is {fragments} molecules, and RDKit cannot tell how they lie; keep one of them"
+        )
     molecule = AddHs(molecule)
     parameters: Any = rdDistGeom.ETKDGv3()
     parameters.randomSeed = seed

@@ -201,7 +201,7 @@ def _refuse_same_names(structures: Sequence[Structure]) -> None:
         if first is not structure:
             raise ValueError(
                 f"name: {first.where} and {structure.where} are both called {structure.name!r}; "
-                "rename one of them"
+                "rename one of them, or name them by another value, id=..."
             )
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import numpy as np
 
 from symgnn.data.files.collection import Troubles
 from symgnn.data.files.features import as_columns
+from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, numbers_of
 from symgnn.data.files.structure import Structure
-from symgnn.data.files.table import Table, as_numbers, is_number, not_among, read_table
+from symgnn.data.files.table import Table, not_among, read_table
 from symgnn.data.task import Kind, Level, Task
 
 NODE = "node"
@@ -40,22 +41,6 @@ class Asked:
                 raise ValueError(not_among(name, given, known, "known"))
 
 
-class Cells(NamedTuple):
-    """The targets of a structure as they were found, `[rows, C]`."""
-
-    values: np.ndarray
-    where: Callable[[int, int], str]  # what to call a cell
-
-
-class Found(NamedTuple):
-    """The targets of all structures; None for those that have none."""
-
-    cells: list[Cells | None]
-    level: str
-    names: list[str]
-    units: list[str]
-
-
 def attach(
     structures: Sequence[Structure], asked: Asked, troubles: Troubles
 ) -> tuple[list[np.ndarray | None], Task | None]:
@@ -67,12 +52,12 @@ def attach(
     else:
         table = read_table(asked.table)
         found = _from_table(structures, table, asked, troubles)
-    kind = asked.kind or _kind(found, asked)
+    kind = asked.kind or kind_of(found, given=asked.table is None and asked.columns is None)
     if kind == "classification":
-        return _classes(found, troubles)
+        return classes_of(found, troubles)
     ys: list[np.ndarray | None] = []
     for cells in found.cells:
-        ys.append(None if cells is None else _numbers(cells, troubles))
+        ys.append(None if cells is None else numbers_of(cells, troubles))
     task = Task(found.level, "regression", tuple(found.names), tuple(found.units))  # type: ignore[arg-type]
     return ys, task
 
@@ -244,74 +229,3 @@ def _not_there(
                 what = f"a value of {structure.where}"
                 return not_among("columns", name, has(structure), what)
     return f"columns: {', '.join(wanted)} are values of different things; pass level=..."
-
-
-# ---------------------------------------------------------------- kinds
-
-
-def _kind(found: Found, asked: Asked) -> str:
-    """Text is a class; a column with a number in it is one of numbers."""
-    if asked.table is None and asked.columns is None and _whole(found):
-        return "classification"  # y of whole numbers, as PyG has classes
-    text = []
-    for column, name in enumerate(found.names):
-        cells = [
-            cell
-            for mine in found.cells
-            if mine is not None
-            for cell in mine.values[:, column]
-            if str(cell).strip()
-        ]
-        if cells and not any(map(is_number, cells)):
-            text.append(name)
-    if text and len(found.names) > 1:
-        rest = [name for name in found.names if name not in text]
-        raise ValueError(
-            f"columns: {', '.join(text)} is text; name one class, such as columns=[{text[0]!r}], "
-            f"or numbers only{f', such as columns={rest}' if rest else ''}"
-        )
-    return "classification" if text else "regression"
-
-
-def _whole(found: Found) -> bool:
-    cells = [cell for mine in found.cells if mine is not None for cell in mine.values.flat]
-    return len(found.names) == 1 and all(isinstance(cell, int) for cell in cells)
-
-
-def _numbers(cells: Cells, troubles: Troubles) -> np.ndarray | None:
-    """`[rows, C]` in float64."""
-    width = cells.values.shape[1]
-    try:
-        flat = as_numbers(cells.values.reshape(-1), lambda i: cells.where(i // width, i % width))
-    except ValueError as error:
-        troubles.add(str(error))
-        return None
-    return flat.reshape(-1, width)
-
-
-def _classes(found: Found, troubles: Troubles) -> tuple[list[np.ndarray | None], Task]:
-    """Whole numbers `[rows]`, and the classes they stand for."""
-    if len(found.names) > 1:
-        raise ValueError(f"columns: {', '.join(found.names)} are several; a class is one column")
-    labels: list[list[str] | None] = []
-    for cells in found.cells:
-        mine = None if cells is None else [_label(cell) for cell in cells.values[:, 0]]
-        if mine is not None and "" in mine:
-            assert cells is not None
-            troubles.add(f"{cells.where(mine.index(''), 0)}: is empty; give a class")
-            mine = None
-        labels.append(mine)
-    known = {label for mine in labels if mine is not None for label in mine}
-    order = sorted(known, key=lambda label: (float(label) if is_number(label) else 0.0, label))
-    if len(order) < 2:
-        raise ValueError(f"columns: {found.names[0]} has no two classes, only {order}")
-    number = {label: index for index, label in enumerate(order)}
-    ys = [None if mine is None else np.array([number[label] for label in mine]) for mine in labels]
-    task = Task(found.level, "classification", tuple(found.names), classes=tuple(order))  # type: ignore[arg-type]
-    return ys, task
-
-
-def _label(cell: object) -> str:
-    """The number 2.0 is the class 2."""
-    text = str(cell).strip()
-    return str(int(float(text))) if is_number(text) and float(text).is_integer() else text

@@ -46,7 +46,8 @@ def check_units(molecules: Sequence[Structure]) -> None:
     structure, ratio = unusual[0]
     near = min(UNITS, key=lambda unit: abs(math.log(max(ratio, 1e-9) * UNITS[unit])))
     more = f" (and {len(unusual) - 1} more)" if len(unusual) > 1 else ""
-    looks = f"look like {near}: pass units={near!r}" if near != "angstrom" else "look wrong"
+    fits = near != "angstrom" and USUAL[0] <= ratio * UNITS[near] <= USUAL[1]
+    looks = f"look like {near}: pass units={near!r}" if fits else "look wrong: correct them"
     raise ValueError(
         f"units: {structure.where}{more}: nearest atoms are {ratio:.2g} times their covalent radii "
         f"apart; the coordinates {looks}, or units='angstrom' if they are right"
