@@ -7,6 +7,7 @@ on the order of threads. The backward pass is the product with the transpose, li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -51,8 +52,9 @@ def linear(rows: Tensor, weight: Tensor) -> Tensor:
     return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
 
 
-def _bag(rows: Tensor, index: Tensor, offsets: Tensor) -> Tensor:
-    """The product itself, `[..., R, h] -> [..., L, h]`."""
+def bag(rows: Tensor, movement: Movement) -> Tensor:
+    """:func:`move` without derivatives, `[..., R, h] -> [..., L, h]`."""
+    index, offsets = movement[:2]
     if rows.dim() == 2:
         if not index.shape[0]:
             return rows.new_zeros(offsets.shape[0] - 1, rows.shape[1])
@@ -60,12 +62,12 @@ def _bag(rows: Tensor, index: Tensor, offsets: Tensor) -> Tensor:
     stack = rows.flatten(0, -3)
     copies = torch.arange(len(stack), device=index.device, dtype=index.dtype).unsqueeze(1)
     starts = offsets[:-1] + copies * len(index)
-    out = _bag(
-        stack.flatten(0, 1),
+    repeated = Movement(
         (index + copies * rows.shape[-2]).flatten(),
         torch.cat([starts.flatten(), starts.new_full((1,), len(index) * len(stack))]),
+        *movement.T[:2],
     )
-    return out.view(*rows.shape[:-2], -1, rows.shape[-1])
+    return bag(stack.flatten(0, 1), repeated).view(*rows.shape[:-2], -1, rows.shape[-1])
 
 
 def in_front(value: Tensor, dim: int | None, size: int) -> Tensor:
@@ -73,18 +75,23 @@ def in_front(value: Tensor, dim: int | None, size: int) -> Tensor:
     return value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
 
 
+def assembled(rows: Tensor, movement: Movement, products: Sequence[Tensor]) -> Tensor:
+    """:func:`assemble` without derivatives; `products` are value, map, value, map, ..."""
+    hidden = bag(rows, movement)
+    for value, weight in zip(products[::2], products[1::2], strict=True):
+        if hidden.dim() == 2:
+            hidden.addmm_(value, weight.mT)
+        elif hidden.dim() == 3:
+            hidden.baddbmm_(value, weight.mT)
+        else:
+            hidden += value @ weight.mT
+    return hidden
+
+
 class _Assemble(torch.autograd.Function):
     @staticmethod
     def forward(rows: Tensor, *rest: Tensor) -> Tensor:
-        hidden = _bag(rows, rest[0], rest[1])
-        for value, weight in zip(rest[4::2], rest[5::2], strict=True):
-            if hidden.dim() == 2:
-                hidden.addmm_(value, weight.mT)
-            elif hidden.dim() == 3:
-                hidden.baddbmm_(value, weight.mT)
-            else:
-                hidden += value @ weight.mT
-        return hidden
+        return assembled(rows, Movement(*rest[:4]), rest[4:])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from symgnn.nn.movements import Product, assemble, in_front, move
-from symgnn.topology import Part, Topology
+from symgnn.nn.movements import Product, assemble, assembled, bag, in_front, move
+from symgnn.topology import Movement, Part, Topology
 
 #: How many hidden numbers a tile has, about: 1 MiB in single precision.
 TILE = 2**18
@@ -45,8 +46,69 @@ def tiled(
     """
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
     weight, bias = (None, None) if last is None else (last.weight, last.bias)
-    parts = partial(topology.parts, max(TILE // rays.shape[-1], 1))
-    return _Tiled.apply(parts, two, rays, weight, bias, *flat)
+    size = max(TILE // rays.shape[-1], 1)
+    return _Tiled.apply(_Tiles(topology, two, size), rays, weight, bias, *flat)
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """Where the angles are, for torch.func to pass on untouched."""
+
+    topology: Topology
+    two: bool
+    size: int
+
+    def __iter__(self) -> Iterator[tuple[slice, slice, slice, Movement, Movement]]:
+        """Of each tile: angles, rays, rows that rays add, how these are lifted, first rays."""
+        for part in self.topology.parts(self.size):
+            rays = part.cut.rays
+            rows = slice(2 * rays.start, 2 * rays.stop) if self.two else rays
+            yield part.cut.angles, rays, rows, self.lift(part), part.pairs.near
+
+    def lift(self, part: Part) -> Movement:
+        """From what rays add to the angles of a part."""
+        return part.pairs.both if self.two else part.pairs.near
+
+    @property
+    def whole(self) -> tuple[Movement, Movement]:
+        """How all that rays add is lifted, and all first rays."""
+        (part,) = self.topology.parts()
+        return self.lift(part), part.pairs.near
+
+
+class _Tiled(torch.autograd.Function):
+    @staticmethod
+    def forward(tiles: _Tiles, *tensors: Tensor | None) -> tuple:
+        return _each(partial(_forward, tiles), *tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        ctx.tiles, *tensors = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, of_rows: Tensor | None, of_total: Tensor | None) -> tuple:
+        if of_rows is None and of_total is None:
+            return (None,) * len(ctx.needs_input_grad)
+        # with a graph of its own, for second derivatives, in plain operations
+        function = _backward_with_graph if torch.is_grad_enabled() else _backward
+        backward = partial(function, ctx.tiles, ctx.needs_input_grad[1:])
+        return None, *_each(backward, of_rows, of_total, *ctx.saved_tensors)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple:
+        return _each(partial(_tangent, ctx.tiles), *ctx.saved_tensors, *tangents)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, tiles: _Tiles, *tensors: Any) -> tuple:
+        fronted = [
+            None if value is None else in_front(value, dim, info.batch_size)
+            for value, dim in zip(tensors, in_dims[1:], strict=True)
+        ]
+        out = _Tiled.apply(tiles, *fronted)
+        return out, tuple(None if value is None else 0 for value in out)
 
 
 class _Copies(torch.autograd.Function):
@@ -69,152 +131,117 @@ class _Copies(torch.autograd.Function):
         return rows.new_empty(info.batch_size * _Copies.apply(rows).shape[0]), None
 
 
-#: The tiles. A function, so that torch.func does not look for tensors in it.
-_Parts: TypeAlias = Callable[[], Iterator[Part]]
-#: For each result, the matrices that it is made of, one above the other; none where it is None.
-_Pieces: TypeAlias = Sequence[Sequence[Tensor]]
-
-
-class _Tiled(torch.autograd.Function):
-    @staticmethod
-    def forward(parts: _Parts, two: bool, *tensors: Tensor | None) -> tuple:
-        return _each(_forward, parts, two, *tensors)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
-        ctx.parts, ctx.two = inputs[:2]
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs[2:])
-        ctx.save_for_forward(*inputs[2:])
-
-    @staticmethod
-    def backward(ctx: Any, of_rows: Tensor | None, of_total: Tensor | None) -> tuple:
-        if of_rows is None and of_total is None:
-            return (None,) * len(ctx.needs_input_grad)
-        backward = partial(_backward, ctx.needs_input_grad[2:])
-        given = (of_rows, of_total, *ctx.saved_tensors)
-        return None, None, *_each(backward, ctx.parts, ctx.two, *given)
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, __: None, *tangents: Tensor | None) -> tuple:
-        return _each(_tangent, ctx.parts, ctx.two, *ctx.saved_tensors, *tangents)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, parts: _Parts, two: bool, *tensors: Any) -> tuple:
-        fronted = [
-            None if value is None else in_front(value, dim, info.batch_size)
-            for value, dim in zip(tensors, in_dims[2:], strict=True)
-        ]
-        out = _Tiled.apply(parts, two, *fronted)
-        return out, tuple(None if value is None else 0 for value in out)
-
-
-def _each(function: Callable[..., _Pieces], parts: _Parts, two: bool, *given: Any) -> tuple:
-    """The results of a function of matrices, for each of those that vmap has stacked in `given`.
-
-    It gives the pieces of each result, or None, and they are laid end to end once.
-    """
+def _each(function: Callable[..., tuple], *given: Any) -> tuple:
+    """A function of matrices, for each of those that vmap has stacked."""
     most = max(given, key=lambda value: 0 if value is None else value.dim())
     shape = most.shape[:-2]
-    pieces: list[_Pieces] = []
-    for place in itertools.product(*map(range, shape)):
-        pieces.append(function(parts, two, *(v if v is None else v[place] for v in given)))
-    return tuple(_stacked(shape, parts) for parts in zip(*pieces, strict=True))
-
-
-def _stacked(shape: torch.Size, parts: Sequence[Sequence[Tensor]]) -> Tensor | None:
-    pieces = [piece for of_member in parts for piece in of_member]
-    return torch.cat(pieces).view(*shape, -1, *pieces[0].shape[1:]) if pieces else None
-
-
-def _hidden(part: Part, two: bool, rays: Tensor, products: Sequence[Tensor]) -> Tensor:
-    """Before the swish, `[angles of the part, h]`."""
-    values, weights = [value[part.cut.angles] for value in products[::2]], products[1::2]
-    movement = part.pairs.both if two else part.pairs.near
-    return assemble(_of(part, two, rays), movement, list(zip(values, weights, strict=True)))
-
-
-def _of(part: Part, two: bool, rays: Tensor) -> Tensor:
-    """The rays of a part."""
-    start, stop = part.cut.rays.start, part.cut.rays.stop
-    return rays[2 * start : 2 * stop] if two else rays[start:stop]
+    if not shape:
+        return function(*given)
+    results = [
+        function(*(value if value is None else value[place] for value in given))
+        for place in itertools.product(*map(range, shape))
+    ]
+    return tuple(
+        None if parts[0] is None else torch.stack(parts).view(*shape, *parts[0].shape)
+        for parts in zip(*results, strict=True)
+    )
 
 
 def _forward(
-    parts: _Parts,
-    two: bool,
-    rays: Tensor,
-    last: Tensor | None,
-    bias: Tensor | None,
-    *products: Tensor,
-) -> _Pieces:
-    rows, total = [], []
-    for part in parts():
-        swish = F.silu(_hidden(part, two, rays, products))
-        total.append(move(swish, part.pairs.near.T))
-        if last is not None:
-            rows.append(F.linear(swish, last, bias))
+    tiles: _Tiles, rays: Tensor, last: Tensor | None, bias: Tensor | None, *products: Tensor
+) -> tuple[Tensor | None, Tensor]:
+    topology = tiles.topology
+    rows = None if last is None else rays.new_empty(topology.num_angles, last.shape[0])
+    total = rays.new_empty(topology.num_rays, rays.shape[1])
+    for angles, first, here, lift, near in tiles:
+        swish = F.silu(_hidden(angles, rays[here], lift, products), inplace=True)
+        total[first] = bag(swish, near.T)
+        if rows is not None and last is not None:
+            if bias is None:
+                torch.mm(swish, last.mT, out=rows[angles])
+            else:
+                torch.addmm(bias, swish, last.mT, out=rows[angles])
     return rows, total
 
 
+def _hidden(angles: slice, rays: Tensor, lift: Movement, products: Sequence[Tensor]) -> Tensor:
+    """Before the swish, on the angles of a tile."""
+    here = [value[angles] if k % 2 == 0 else value for k, value in enumerate(products)]
+    return assembled(rays, lift, here)
+
+
 def _backward(
+    tiles: _Tiles,
     needed: Sequence[bool],
-    parts: _Parts,
-    two: bool,
     of_rows: Tensor | None,
     of_total: Tensor | None,
     rays: Tensor,
     last: Tensor | None,
     bias: Tensor | None,
     *products: Tensor,
-) -> _Pieces:
-    """The gradients of what is `needed`, of the tensors from `rays` on."""
-    pieces: list[list[Tensor]] = [[] for _ in needed]  # one for each tile
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `rays`, `last`, `bias` and the products, if needed."""
+    of_rays = torch.empty_like(rays)
+    of_last = None if last is None or of_rows is None else torch.zeros_like(last)
+    of_products = [
+        None if not need else torch.zeros_like(p) if k % 2 else torch.empty_like(p)
+        for k, (p, need) in enumerate(zip(products, needed[3:], strict=True))
+    ]
     one = rays.new_ones(())
-    for part in parts():
-        angles, pairs = part.cut.angles, part.pairs
-        hidden = _hidden(part, two, rays, products)
-        of_swish = None if of_total is None else move(of_total[part.cut.rays], pairs.near)
-        if of_rows is None or last is None:
-            of_hidden = _through_swish(of_swish, hidden)
+    for angles, first, here, lift, near in tiles:
+        hidden = _hidden(angles, rays[here], lift, products)
+        if of_total is None:
+            grad = torch.zeros_like(hidden)
+        else:
+            grad = of_total[first].index_select(0, near.reads)
+        if of_last is None or of_rows is None or last is None:
+            grad = torch.ops.aten.silu_backward(grad, hidden)
         else:
             sigmoid = torch.sigmoid(hidden)
-            swish = hidden * sigmoid
-            through = of_rows[angles] @ last
-            of_swish = through if of_swish is None else of_swish + through
-            of_hidden = of_swish * torch.lerp(swish, one, sigmoid)
-            pieces[1].append(of_rows[angles].mT @ swish)
-        pieces[0].append(move(of_hidden, (pairs.both if two else pairs.near).T))
+            swish = hidden.mul_(sigmoid)
+            of_last.addmm_(of_rows[angles].mT, swish)
+            grad.addmm_(of_rows[angles], last).mul_(swish.lerp_(one, sigmoid))
+        of_rays[here] = bag(grad, lift.T)
         for k in range(0, len(products), 2):
-            if needed[3 + k]:
-                pieces[3 + k].append(of_hidden @ products[k + 1])
-            if needed[4 + k]:
-                pieces[4 + k].append(of_hidden.mT @ products[k][angles])
-    if needed[2] and of_rows is not None:
-        pieces[2].append(of_rows.sum(0))
-    sums = (1, 2, *range(4, len(needed), 2))
-    for k in sums:
-        pieces[k] = [torch.stack(pieces[k]).sum(0)] if len(pieces[k]) > 1 else pieces[k]
-    return pieces
+            of_value, of_weight = of_products[k], of_products[k + 1]
+            if of_value is not None:
+                torch.mm(grad, products[k + 1], out=of_value[angles])
+            if of_weight is not None:
+                of_weight.addmm_(grad.mT, products[k][angles])
+    of_bias = None if bias is None or of_rows is None else of_rows.sum(0)
+    return of_rays, of_last, of_bias, *of_products
 
 
-def _through_swish(grad: Tensor | None, hidden: Tensor) -> Tensor:
-    """`grad` times the derivative of the swish; the fast way has no derivative itself."""
-    assert grad is not None
-    if not torch.is_grad_enabled():
-        return torch.ops.aten.silu_backward(grad, hidden)
-    sigmoid = torch.sigmoid(hidden)
-    return grad * sigmoid * (1 + hidden * (1 - sigmoid))
-
-
-def _tangent(
-    parts: _Parts,
-    two: bool,
+def _backward_with_graph(
+    tiles: _Tiles,
+    needed: Sequence[bool],
+    of_rows: Tensor | None,
+    of_total: Tensor | None,
     rays: Tensor,
     last: Tensor | None,
     bias: Tensor | None,
-    *rest: Any,
-) -> _Pieces:
+    *products: Tensor,
+) -> tuple[Tensor | None, ...]:
+    """As :func:`_backward`, all angles at once."""
+    lift, near = tiles.whole
+    hidden = assemble(rays, lift, list(zip(products[::2], products[1::2], strict=True)))
+    grad = torch.zeros_like(hidden) if of_total is None else move(of_total, near)
+    of_last = of_bias = None
+    if of_rows is not None and last is not None:
+        grad = grad + of_rows @ last
+        of_last = of_rows.mT @ F.silu(hidden)
+        of_bias = None if bias is None else of_rows.sum(0)
+    grad = grad * _slope(hidden)
+    of_products: list[Tensor | None] = []
+    for k in range(0, len(products), 2):
+        of_products.append(grad @ products[k + 1] if needed[3 + k] else None)
+        of_products.append(grad.mT @ products[k] if needed[4 + k] else None)
+    return move(grad, lift.T), of_last, of_bias, *of_products
+
+
+def _tangent(
+    tiles: _Tiles, rays: Tensor, last: Tensor | None, bias: Tensor | None, *rest: Any
+) -> tuple[Tensor | None, Tensor]:
     """The derivative of both results; `rest` are the products, then the tangents of all."""
     count = (len(rest) - 3) // 2
     products, (of_rays, of_last, of_bias), of_products = (
@@ -222,22 +249,24 @@ def _tangent(
         rest[count : count + 3],
         rest[count + 3 :],
     )
-    rows, total = [], []
-    for part in parts():
-        angles, movement = part.cut.angles, part.pairs.both if two else part.pairs.near
-        hidden = _hidden(part, two, rays, products)
-        change = torch.zeros_like(hidden)
-        if of_rays is not None:
-            change = change + move(_of(part, two, of_rays), movement)
-        for k in range(0, count, 2):
-            if of_products[k] is not None:
-                change = change + of_products[k][angles] @ products[k + 1].mT
-            if of_products[k + 1] is not None:
-                change = change + products[k][angles] @ of_products[k + 1].mT
-        of_swish = _through_swish(change, hidden)
-        total.append(move(of_swish, part.pairs.near.T))
-        if last is not None:
-            row = of_swish @ last.mT
-            row = row if of_last is None else row + F.silu(hidden) @ of_last.mT
-            rows.append(row if of_bias is None else row + of_bias)
-    return rows, total
+    lift, near = tiles.whole
+    hidden = assemble(rays, lift, list(zip(products[::2], products[1::2], strict=True)))
+    change = torch.zeros_like(hidden) if of_rays is None else move(of_rays, lift)
+    for k in range(0, count, 2):
+        if of_products[k] is not None:
+            change = change + of_products[k] @ products[k + 1].mT
+        if of_products[k + 1] is not None:
+            change = change + products[k] @ of_products[k + 1].mT
+    change = change * _slope(hidden)
+    total = move(change, near.T)
+    if last is None:
+        return None, total
+    rows = change @ last.mT
+    rows = rows if of_last is None else rows + F.silu(hidden) @ of_last.mT
+    return rows if of_bias is None else rows + of_bias, total
+
+
+def _slope(hidden: Tensor) -> Tensor:
+    """The derivative of the swish."""
+    sigmoid = torch.sigmoid(hidden)
+    return sigmoid * (1 + hidden * (1 - sigmoid))
