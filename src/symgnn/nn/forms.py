@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from symgnn.topology import Ends
+
+#: How many numbers of a value are worked on at a time: 1 MiB in single precision.
+AT_ONCE = 2**18
+
+
+def by_rows(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
+    """A function of rows, each for itself; some rows at a time, which stay in the cache."""
+    some = max(AT_ONCE // max(value.shape[-1] for value in values), 1)
+    if values[0].shape[0] <= 2 * some or torch.compiler.is_compiling() or not values[0].is_cpu:
+        return function(*values)
+    parts = zip(*(value.split(some) for value in values), strict=True)
+    return torch.cat([function(*part) for part in parts])
 
 
 class Grid:
@@ -30,19 +42,24 @@ class Grid:
         """Whether at least a quarter of it is angles: else it is not worth it."""
         return self.vertices * self.degree**2 <= 4 * len(self.angle)
 
-    def weigh(self, weights: Tensor, values: Tensor) -> Tensor:
-        """`sum_k sum_b weights_jkb values_kb`, `[A, b], [R, b, c] -> [R, c]`: as one product of
-        matrices for each vertex, without any value lifted to the angles.
+    def weigh(self, weights: Tensor, values: Tensor, then: Callable[[Tensor], Tensor]) -> Tensor:
+        """`then(sum_k weights_jkb values_kc)`, `[A, b], [R, c] -> [R, ...]`, with no value lifted
+        to the angles: a product of matrices for each vertex. `then` gets `[rows, b, c]`, some
+        vertices at a time, so that they stay in the processor's cache.
         """
-        b, c = values.shape[-2:]
+        b, c = weights.shape[1], values.shape[1]
         size = self.vertices * self.degree
         grid = weights.new_zeros(size * self.degree, b).index_copy(0, self.angle, weights)
-        rows = values.new_zeros(size, b * c).index_copy(0, self.ray, values.flatten(1))
-        product = torch.bmm(
-            grid.view(self.vertices, self.degree, self.degree * b),
-            rows.view(self.vertices, self.degree * b, c),
-        )
-        return product.view(size, c).index_select(0, self.ray)
+        grid = grid.view(size, self.degree, b).transpose(1, 2)
+        grid = grid.reshape(self.vertices, self.degree * b, self.degree)
+        rows = values.new_zeros(size, c).index_copy(0, self.ray, values)
+        rows = rows.view(self.vertices, self.degree, c)
+        some = max(AT_ONCE // max(self.degree * b * c, 1), 1)
+        parts = [
+            then(torch.bmm(*part).view(-1, b, c))
+            for part in zip(grid.split(some), rows.split(some), strict=True)
+        ]
+        return torch.cat(parts).index_select(0, self.ray)
 
 
 class Form(nn.Module):

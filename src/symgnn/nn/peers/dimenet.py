@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot_orthogonal
 
 from symgnn.nn.bases import bessel, spherical
-from symgnn.nn.forms import Form, Grid
+from symgnn.nn.forms import Form, Grid, by_rows
 from symgnn.nn.network import Network
 from symgnn.nn.peers.common import Same, embedding
 from symgnn.nn.sources import Measure, a, e, reduce, v
@@ -148,18 +148,18 @@ def _bilinear(bilinear: int) -> type[Form]:
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             message, radial, angular = values
-            # all that does not depend on the angle, on edges: [E, bilinear * out]
-            message = F.silu(self.message(message)) * self.radial(radial)
-            return torch.einsum("wl,ijl->wji", message, self.weight).flatten(1), None, angular
+            return F.silu(self.message(message)) * self.radial(radial), None, angular
 
         def here(self, *values: Tensor) -> Tensor:
             message, angular = values
-            message = message.unflatten(1, (bilinear, -1))
-            return torch.einsum("wj,wji->wi", self.angular(angular), message)
+            return torch.einsum("wj,wl,ijl->wi", self.angular(angular), message, self.weight)
 
         def total(self, grid: Grid, *values: Tensor) -> Tensor:
             message, angular = values
-            return grid.weigh(self.angular(angular), message.unflatten(1, (bilinear, -1)))
+            weight = self.weight.flatten(1)
+            return grid.weigh(
+                self.angular(angular), message, lambda rows: F.linear(rows.flatten(1), weight)
+            )
 
     return Bilinear
 
@@ -201,9 +201,9 @@ def _product(interaction: int, basis_embedding: int) -> type[Form]:
         def total(self, grid: Grid, *values: Tensor) -> Tensor:
             message, angular = values
             first, second = self.angular
-            # the second map belongs to the messages as well as to the basis
-            weighed = message.unsqueeze(1) * second.weight.T  # type: ignore[operator]
-            return grid.weigh(first(angular), weighed)
+            # the second map commutes with the sum over angles
+            weight: Tensor = second.weight.T  # type: ignore[assignment]
+            return grid.weigh(first(angular), message, lambda rows: (rows * weight).sum(1))
 
     return Product
 
@@ -221,7 +221,9 @@ def _interaction(before: int, after: int, up: bool = False) -> type[Form]:
             self.after = nn.ModuleList(Residual(out) for _ in range(after))
 
         def here(self, *values: Tensor) -> Tensor:
-            message, angles = values
+            return by_rows(self.updated, *values)
+
+        def updated(self, message: Tensor, angles: Tensor) -> Tensor:
             if self.up is not None:
                 angles = F.silu(self.up(angles))
             new = F.silu(self.message(message)) + angles

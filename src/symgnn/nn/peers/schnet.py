@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.nn.bases import cosine_cutoff, gaussians
-from symgnn.nn.forms import After, Form
+from symgnn.nn.forms import After, Form, by_rows
 from symgnn.nn.network import Network
 from symgnn.nn.peers.common import Same, embedding
 from symgnn.nn.sources import e, reduce, v
@@ -48,9 +48,9 @@ def schnet(
 LOG2 = 0.6931471824645996
 
 
-def softplus(x: Tensor) -> Tensor:
-    """The softplus, shifted so that it is 0 at 0."""
-    return F.softplus(x) - LOG2
+def after_softplus(linear: nn.Linear, x: Tensor) -> Tensor:
+    """A linear map of the softplus, shifted so that it is 0 at 0: the shift is one of the bias."""
+    return F.linear(F.softplus(x), linear.weight, linear.bias - LOG2 * linear.weight.sum(1))
 
 
 def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
@@ -72,8 +72,10 @@ def _filtered(filters: int) -> type[Form]:
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             nodes, basis, cutoff = values
-            filters = self.second(softplus(self.first(basis))) * cutoff
-            return self.nodes(nodes), filters, None
+            return self.nodes(nodes), by_rows(self.filters, basis, cutoff), None
+
+        def filters(self, basis: Tensor, cutoff: Tensor) -> Tensor:
+            return after_softplus(self.second, self.first(basis)) * cutoff
 
         def here(self, *values: Tensor) -> Tensor:
             nodes, filters = values
@@ -91,7 +93,7 @@ class Receive(Form):
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
-        return self.second(softplus(self.first(values[0])))
+        return after_softplus(self.second, self.first(values[0]))
 
 
 class Head(Form):
@@ -104,4 +106,4 @@ class Head(Form):
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
-        return self.second(softplus(self.first(values[0])))
+        return after_softplus(self.second, self.first(values[0]))
