@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from symgnn.data.progress import OnProgress, bar
+from symgnn.data.work import OnProgress, bar, integer
 
 SPLITS = ("train", "validation", "test")
 FRAMES = 49
@@ -59,11 +59,11 @@ def simulate_charged(
     (N / 5)^(1/n); velocities have norm 0.5 and a uniform direction. The same seed gives the same
     states, and with a smaller `count` the first of them.
     """
-    count = _integer("count", count, 1)
-    particles = _integer("particles", particles, 1)
-    dimension = _integer("dimension", dimension, 1)
+    count = integer("count", count, 1)
+    particles = integer("particles", particles, 1)
+    dimension = integer("dimension", dimension, 1)
     for part in seed if isinstance(seed, Sequence) else (seed,):
-        _integer("seed", part, 0)
+        integer("seed", part, 0)
     # one draw for all, so that a trajectory does not depend on how many follow
     drawn = np.random.default_rng(seed).standard_normal((count, particles, 2 * dimension + 1))
     pos, vel, sign = np.split(drawn, (dimension, 2 * dimension), axis=2)
@@ -102,9 +102,9 @@ def integrate_charged(
     nearer than about 0.1) momentum is not kept, and the trajectory depends on the axes.
     """
     _check_state(pos, vel, charge)
-    every = _integer("every", every, 1)
+    every = integer("every", every, 1)
     listed = frames if isinstance(frames, Sequence) else ()
-    wanted = [_integer("frames", frame, 0) for frame in listed]
+    wanted = [integer("frames", frame, 0) for frame in listed]
     if not wanted or any(first >= second for first, second in pairwise(wanted)):
         raise ValueError(f"frames: {frames!r} is not possible; pass a list of rising integers")
     if not (isinstance(step, numbers.Real) and math.isfinite(step) and step > 0):
@@ -189,12 +189,12 @@ class NBody(InMemoryDataset):
         if split not in SPLITS:
             raise ValueError(f"split: {split!r} is not known; choose from {', '.join(SPLITS)}")
         sizes = {"train": train, "validation": validation, "test": test}
-        count = [_integer(name, size, 1) for name, size in sizes.items()][SPLITS.index(split)]
-        seed = _integer("seed", seed, 0)
-        particles = _integer("particles", particles, 1)
-        dimension = _integer("dimension", dimension, 1)
-        start = _integer("start", start, 0)
-        stop = _integer("stop", stop, start + 1)
+        count = [integer(name, size, 1) for name, size in sizes.items()][SPLITS.index(split)]
+        seed = integer("seed", seed, 0)
+        particles = integer("particles", particles, 1)
+        dimension = integer("dimension", dimension, 1)
+        start = integer("start", start, 0)
+        stop = integer("stop", stop, start + 1)
 
         def simulate() -> Trajectories:
             with bar(f"{count} trajectories, {split}", progress) as on_progress:
@@ -273,12 +273,6 @@ def _read(path: Path, shape: tuple[int, ...]) -> Trajectories:
 
 def _array(value: Tensor) -> np.ndarray:
     return value.detach().to("cpu", torch.float64).numpy()
-
-
-def _integer(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name}: {value!r} is not possible; pass an integer >= {least}")
-    return int(value)
 
 
 def _check_state(pos: Tensor, vel: Tensor, charge: Tensor) -> None:

@@ -1,0 +1,277 @@
+"""The files that datasets are made of, and what is made of them: found, fetched, checked, kept.
+
+Everything is written beside its place and renamed when whole, under a lock, so that a file is there
+completely or not at all and two processes that want the same one wait for each other.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import http.client
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, cast
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import numpy as np
+from filelock import FileLock
+
+from symgnn.data.work import OnProgress, bar
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Arrays: TypeAlias = dict[str, np.ndarray]
+
+CHUNK = 1 << 20
+ATTEMPTS = 3
+TIMEOUT = 30.0  # seconds without any answer
+_VERSION = "version"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that a dataset is made of."""
+
+    folder: str  # of the dataset, in the cache
+    name: str  # of the file, in the folder
+    urls: tuple[str, ...] = ()  # tried in this order
+    digest: str = ""  # "md5:..." or "sha256:..."; none where the publisher names none
+    size: int = 0  # in bytes; 0 where it is not known
+    unpacked: bool = False  # the digest is that of what the .gz contains, however it was packed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """File names under which it may be found."""
+        return (self.name, self.name.removesuffix(".gz")) if self.unpacked else (self.name,)
+
+    def __str__(self) -> str:
+        known = [self.digest.replace(":", " "), f"{self.size / 1e6:.1f} MB" if self.size else ""]
+        return f"{self.name} ({', '.join(part for part in known if part)})"
+
+
+def cache(root: PathLike | None = None) -> Path:
+    """Where files are kept: `root`, or else `symgnn` in the user's cache directory."""
+    if root is not None:
+        return Path(root).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "symgnn"
+
+
+def find(
+    source: Source, *, root: PathLike | None = None, local: PathLike | None = None
+) -> Path | None:
+    """Where the file is: in `local`, a file or folder, else in SYMGNN_DATA, else in the cache.
+
+    If `local` is given, it has to be there.
+    """
+    if local is not None:
+        given = Path(local).expanduser()
+        found = given if given.is_file() else _inside(given, source)
+        if found is None:
+            reason = "has no" if given.is_dir() else "is not there; expected"
+            raise ValueError(f"{given}: {reason} {source}")
+        return found
+    folders = [os.environ.get("SYMGNN_DATA"), cache(root)]
+    found_in = (_inside(Path(folder).expanduser(), source) for folder in folders if folder)
+    return next((path for path in found_in if path is not None), None)
+
+
+def _inside(folder: Path, source: Source) -> Path | None:
+    places = (folder / source.folder / name for name in source.names)
+    direct = (folder / name for name in source.names)
+    return next((path for path in (*places, *direct) if path.is_file()), None)
+
+
+def fetch(
+    source: Source,
+    *,
+    root: PathLike | None = None,
+    local: PathLike | None = None,
+    progress: bool | None = None,
+) -> Path:
+    """The path of the file, checked: found by :func:`find`, or else downloaded to the cache.
+
+    A download that was interrupted goes on where it was. A damaged file in the cache is fetched
+    again; one that you gave is an error.
+    """
+    target = cache(root) / source.folder / source.name
+    found = find(source, root=root, local=local)
+    if found is not None:
+        fault = wrong(source, found)
+        if not fault:
+            return found
+        if found != target:
+            raise ValueError(f"{found}: {fault}; it is damaged or another file, replace it")
+    with locked(target):
+        if not target.is_file() or wrong(source, target):
+            with bar(f"downloading {source.name}", progress) as on_progress:
+                _download(source, target, on_progress)
+    return target
+
+
+def wrong(source: Source, path: Path, name: str = "") -> str:
+    """What is wrong with the content of a file; empty if nothing is. `name`, if it has another."""
+    if not source.digest:
+        return ""
+    kind, _, expected = source.digest.partition(":")
+    digest = hashlib.new(kind, usedforsecurity=False)
+    packed = source.unpacked and (name or path.name).endswith(".gz")
+    try:
+        with cast(BinaryIO, gzip.open(path)) if packed else path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        return f"is not a whole gzip file ({error})"
+    found = digest.hexdigest()
+    return "" if found == expected else f"its {kind} is {found}, not {expected}"
+
+
+def _download(source: Source, target: Path, on_progress: OnProgress | None) -> None:
+    """Fetch the file from the first address that has it, whole and right."""
+    part = _part(target)
+    failures: list[str] = []
+    if source.digest and part.is_file() and not wrong(source, part, target.name):
+        part.replace(target)
+        return
+    for url in source.urls:
+        for _ in range(ATTEMPTS):
+            resumed = part.exists()
+            try:
+                with _room(target, source.size):
+                    _receive(url, part, on_progress)
+            except HTTPError as error:
+                failures.append(f"{url}: {error.code} {error.reason}")
+                if error.code == 416 and resumed:  # what is here is longer than what is there
+                    part.unlink()
+                    continue
+                break
+            except (URLError, ConnectionError, TimeoutError, http.client.HTTPException) as error:
+                reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+                failures.append(f"{url}: {reason}")
+                continue
+            fault = wrong(source, part, target.name)
+            if not fault:
+                part.replace(target)
+                return
+            part.unlink()
+            failures.append(f"{url}: {fault}")
+            if not resumed:
+                break
+    tried = "; ".join(dict.fromkeys(failures)) or "no address is known"
+    raise OSError(
+        f"{source.folder}: cannot get {source.name} ({tried}). Put {source} into {target.parent}, "
+        f"or name the folder that has it with --from (source=) or SYMGNN_DATA"
+    )
+
+
+def _receive(url: str, part: Path, on_progress: OnProgress | None) -> None:
+    """Write what an address sends into `part`, from where it ends if the server can."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": "symgnn"} | ({"Range": f"bytes={have}-"} if have else {})
+    with urlopen(Request(url, headers=headers), timeout=TIMEOUT) as response:
+        if response.status == 206:
+            if not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+                raise ConnectionError("the server sent another range than asked for")
+        else:
+            have = 0
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else 0
+        with part.open("ab" if have else "wb") as file:
+            while chunk := response.read(CHUNK):
+                file.write(chunk)
+                have += len(chunk)
+                if on_progress is not None and total:
+                    on_progress(have, total)
+    if total and have != total:
+        raise ConnectionError(f"it ended after {have} of {total} bytes")
+
+
+def prepared(path: Path, version: str, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays in the npz file `path`.
+
+    They are made where it is not there, damaged or of another version. No object is unpickled.
+    """
+    found = _read(path, version)
+    if found is not None:
+        return found
+    with locked(path):
+        found = _read(path, version)  # another process may have made it
+        if found is None:
+            found = make()
+            with _room(path, sum(array.nbytes for array in found.values())):
+                save(path, found | {_VERSION: np.array(version)})
+    return found
+
+
+def save(path: Path, arrays: Arrays) -> None:
+    """Write an npz file, whole or not at all."""
+    part = _part(path)
+    try:
+        with part.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_arrays(path: Path) -> Arrays:
+    """All arrays of an npz file; ValueError where it is none, or damaged."""
+    try:
+        with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ValueError(f"{path}: cannot be read as npz ({reason}); replace it") from None
+
+
+def _read(path: Path, version: str) -> Arrays | None:
+    try:
+        found = read_arrays(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return found if str(found.pop(_VERSION, "")) == version else None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Alone among all processes that work on this file; its folder is made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f".{path.name}.lock"))
+        lock.acquire()
+    except OSError as error:
+        raise OSError(
+            f"{path.parent}: cannot be written to ({error.strerror}); choose another with --root"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _room(path: Path, size: int) -> Iterator[None]:
+    """A full disk as one line; what was begun is removed, to give its room back."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _part(path).unlink(missing_ok=True)
+        needed = f", {size / 1e6:.1f} MB are needed" if size else ""
+        raise OSError(
+            f"{path}: the disk is full{needed}; make room or choose another folder with --root"
+        ) from None
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")

@@ -1,0 +1,92 @@
+"""What the datasets share while they are made: a bar, several processes, checks of options."""
+
+from __future__ import annotations
+
+import multiprocessing
+import numbers
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+from rich.console import Console
+from rich.progress import Progress
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Signature: (steps done, steps in total) -> None
+OnProgress: TypeAlias = Callable[[int, int], Any]
+
+
+@contextmanager
+def bar(text: str, show: bool | None = None) -> Iterator[OnProgress | None]:
+    """A callback that draws a bar on stderr once two seconds have passed; None to draw none.
+
+    Unless `show` says otherwise, a bar is drawn where stderr is a terminal.
+    """
+    if not (sys.stderr.isatty() if show is None else show):
+        yield None
+        return
+    progress = Progress(console=Console(stderr=True), transient=True)
+    task = progress.add_task(text)
+    begin = time.monotonic()
+
+    def on_progress(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total)
+        if time.monotonic() - begin > 2:
+            progress.start()
+
+    try:
+        yield on_progress
+    finally:
+        if progress.live.is_started:
+            progress.stop()
+
+
+def in_parallel(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    jobs: int = 1,
+    text: str,
+    progress: bool | None = None,
+) -> list[R]:
+    """`function` of each item, in order, by `jobs` processes; `text` stands beside the bar.
+
+    The processes are new ones, so a script that asks for more than one must be importable: what it
+    runs stands behind `if __name__ == "__main__"`.
+    """
+    jobs = min(integer("jobs", jobs, 1), max(len(items), 1))
+    with bar(text, progress) as on_progress:
+        if jobs == 1:
+            return _collect(map(function, items), len(items), on_progress)
+        context = multiprocessing.get_context("spawn")  # a forked torch may hang in its thread pool
+        pool = ProcessPoolExecutor(jobs, context)
+        try:
+            return _collect(pool.map(function, items), len(items), on_progress)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _collect(results: Iterator[R], total: int, on_progress: OnProgress | None) -> list[R]:
+    collected = []
+    for result in results:
+        collected.append(result)
+        if on_progress is not None:
+            on_progress(len(collected), total)
+    return collected
+
+
+def chunks(count: int, size: int) -> list[slice]:
+    """`count` rows in slices of at most `size`."""
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def integer(name: str, value: object, least: int) -> int:
+    """An option that is an integer; where it is not, the error names it."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name}: {value!r} is not possible; pass an integer >= {least}")
+    return int(value)
