@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.loader import DataLoader
 
-from symgnn.data import NBody, Trajectories, integrate_charged, simulate_charged, work
+from symgnn.data import NBody, Trajectories, integrate_charged, simulate_charged
 from symgnn.data import nbody as module
 
 SMALL = {"train": 4, "validation": 3, "test": 2, "start": 0, "stop": 1}
@@ -404,7 +404,7 @@ def test_bar_only_if_asked_for_and_slow(
     NBody("test", **SMALL, progress=True)
     assert capfd.readouterr() == ("", "")
     clock = iter(range(0, 1000, 3))
-    monkeypatch.setattr(work.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("symgnn.data.progress.time.monotonic", lambda: next(clock))
     NBody("test", **SMALL, progress=False)
     assert capfd.readouterr() == ("", "")
     NBody("test", **SMALL, progress=True)

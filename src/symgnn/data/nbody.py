@@ -23,7 +23,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from symgnn.data.work import OnProgress, bar, integer
+from symgnn.data.progress import OnProgress, bar
+from symgnn.data.work import integer
 
 SPLITS = ("train", "validation", "test")
 FRAMES = 49

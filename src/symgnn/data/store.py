@@ -24,7 +24,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 from filelock import FileLock
 
-from symgnn.data.work import OnProgress, bar
+from symgnn.data.progress import OnProgress, bar
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Arrays: TypeAlias = dict[str, np.ndarray]
@@ -67,20 +67,16 @@ def cache(root: PathLike | None = None) -> Path:
 def find(
     source: Source, *, root: PathLike | None = None, local: PathLike | None = None
 ) -> Path | None:
-    """Where the file is: in `local`, a file or folder, else in SYMGNN_DATA, else in the cache.
+    """Where the file is, if anywhere: in SYMGNN_DATA, else in the cache.
 
-    If `local` is given, it has to be there.
+    If `local`, a file or a folder, is given, only that is looked at.
     """
     if local is not None:
         given = Path(local).expanduser()
-        found = given if given.is_file() else _inside(given, source)
-        if found is None:
-            reason = "has no" if given.is_dir() else "is not there; expected"
-            raise ValueError(f"{given}: {reason} {source}")
-        return found
+        return given if given.is_file() else _inside(given, source)
     folders = [os.environ.get("SYMGNN_DATA"), cache(root)]
-    found_in = (_inside(Path(folder).expanduser(), source) for folder in folders if folder)
-    return next((path for path in found_in if path is not None), None)
+    found = (_inside(Path(folder).expanduser(), source) for folder in folders if folder)
+    return next((path for path in found if path is not None), None)
 
 
 def _inside(folder: Path, source: Source) -> Path | None:
@@ -103,6 +99,9 @@ def fetch(
     """
     target = cache(root) / source.folder / source.name
     found = find(source, root=root, local=local)
+    if found is None and local is not None:
+        reason = "has no" if Path(local).expanduser().is_dir() else "is not there; expected"
+        raise ValueError(f"{local}: {reason} {source}")
     if found is not None:
         fault = wrong(source, found)
         if not fault:

@@ -1,49 +1,17 @@
-"""What the datasets share while they are made: a bar, several processes, checks of options."""
+"""What the datasets share while they are made: several processes, checks of options."""
 
 from __future__ import annotations
 
 import multiprocessing
 import numbers
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
-from rich.console import Console
-from rich.progress import Progress
+from symgnn.data.progress import OnProgress, bar
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-#: Signature: (steps done, steps in total) -> None
-OnProgress: TypeAlias = Callable[[int, int], Any]
-
-
-@contextmanager
-def bar(text: str, show: bool | None = None) -> Iterator[OnProgress | None]:
-    """A callback that draws a bar on stderr once two seconds have passed; None to draw none.
-
-    Unless `show` says otherwise, a bar is drawn where stderr is a terminal.
-    """
-    if not (sys.stderr.isatty() if show is None else show):
-        yield None
-        return
-    progress = Progress(console=Console(stderr=True), transient=True)
-    task = progress.add_task(text)
-    begin = time.monotonic()
-
-    def on_progress(done: int, total: int) -> None:
-        progress.update(task, completed=done, total=total)
-        if time.monotonic() - begin > 2:
-            progress.start()
-
-    try:
-        yield on_progress
-    finally:
-        if progress.live.is_started:
-            progress.stop()
 
 
 def in_parallel(

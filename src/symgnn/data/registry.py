@@ -1,0 +1,175 @@
+"""All datasets by name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from torch_geometric.data import Data
+
+from symgnn.data import image_files, qm9_files, tsp
+from symgnn.data.graphs import limits
+from symgnn.data.nbody import NBody
+from symgnn.data.polytope_sets import Polytopes
+from symgnn.data.qm9 import load_qm9
+from symgnn.data.store import PathLike, Source, cache
+from symgnn.data.superpixel_sets import IMAGE_SETS, load_superpixels
+from symgnn.data.task import Splits, Task
+from symgnn.data.tsp import load_tsp
+
+#: Of the splits of the charged particles; one over their median distance.
+NBODY_SIZES, NBODY_SCALE = (3_000, 2_000, 2_000), 0.27
+
+
+def load_nbody(
+    *,
+    root: PathLike | None = None,
+    limit: int | Sequence[int] | None = None,
+    seed: int = 43,
+    particles: int = 5,
+    dimension: int = 3,
+    scale: float = NBODY_SCALE,
+    progress: bool | None = None,
+) -> Splits:
+    """Charged particles (:class:`symgnn.data.NBody`); `pos`, `vel`, `x` and `y` times `scale`.
+
+    Errors are to be divided by `scale` before they are compared with published ones.
+    """
+    sizes = (min(size, most or size) for size, most in zip(NBODY_SIZES, limits(limit), strict=True))
+    train, validation, test = sizes
+
+    def make(split: str) -> NBody:
+        return NBody(
+            split,
+            root=cache(root) / "nbody",
+            train=train,
+            validation=validation,
+            test=test,
+            seed=seed,
+            particles=particles,
+            dimension=dimension,
+            transform=partial(_scaled, scale=scale),
+            progress=progress,
+        )
+
+    task = Task("coordinates", "regression", tuple(f"x{axis}" for axis in range(dimension)))
+    about = {"source": "simulated", "seed": seed, "pos": "units of the simulation"}
+    return Splits(make("train"), make("validation"), make("test"), task, scale, about)
+
+
+def _scaled(data: Data, scale: float) -> Data:
+    for name in ("pos", "vel", "x", "y"):
+        data[name] = scale * data[name]
+    return data
+
+
+def load_polytopes(
+    dimension: int,
+    *,
+    transformation: str = "orthogonal",
+    copies: int = 20,
+    seed: int = 0,
+    node_features: bool = False,
+) -> Splits:
+    """The regular polytopes (:class:`symgnn.data.Polytopes`), to be told apart.
+
+    One of each to train on, and `copies` of each, transformed, to validate and test on.
+    """
+    make = partial(Polytopes, dimension, node_features=node_features)
+    train = make()
+    validation = make(transformation, copies, seed=2 * seed)
+    test = make(transformation, copies, seed=2 * seed + 1)
+    task = Task("graph", "classification", ("polytope",), classes=tuple(train.names))
+    about = {"source": "made", "seed": seed, "test": transformation, "pos": "circumradius"}
+    return Splits(train, validation, test, task, about=about)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset that can be loaded by name."""
+
+    what: str
+    origin: str  # where it is from
+    sizes: tuple[int, int, int]  # of the splits, without a limit
+    load: Callable[..., Splits]
+    sources: tuple[Source, ...] = ()  # what is downloaded for it
+
+    @property
+    def options(self) -> list[str]:
+        """Names of the options of `load`."""
+        return [
+            name
+            for name, parameter in inspect.signature(self.load).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        ]
+
+
+DATASETS = {
+    "qm9": Dataset(
+        "small molecules, 12 properties",
+        "qm9pack (PyPI) or figshare",
+        (95_000, 5_000, 30_831),
+        load_qm9,
+        (qm9_files.ARCHIVE, qm9_files.EXCLUDED),
+    ),
+    "mnist": Dataset(
+        "superpixels of digits, 10 classes",
+        "mirrors of MNIST",
+        IMAGE_SETS["mnist"].sizes,
+        partial(load_superpixels, "mnist"),
+        (*image_files.MNIST_FILES["train"], *image_files.MNIST_FILES["test"]),
+    ),
+    "cifar10": Dataset(
+        "superpixels of photographs, 10 classes",
+        "cs.toronto.edu",
+        IMAGE_SETS["cifar10"].sizes,
+        partial(load_superpixels, "cifar10"),
+        (image_files.CIFAR10_ARCHIVE,),
+    ),
+    "tsp": Dataset(
+        "which edges are in the shortest tour",
+        "benchmarking-gnns, or generated",
+        tsp.SIZES,
+        load_tsp,
+        (tsp.ARCHIVE,),
+    ),
+    "nbody": Dataset("charged particles, where they go", "simulated", NBODY_SIZES, load_nbody),
+}
+for _dimension, _kinds in ((3, 5), (4, 6), (5, 3)):
+    DATASETS[f"polytopes-{_dimension}d"] = Dataset(
+        f"{_kinds} regular polytopes to tell apart",
+        "made",
+        (_kinds, 20 * _kinds, 20 * _kinds),
+        partial(load_polytopes, _dimension),
+    )
+
+
+def dataset(name: str) -> Dataset:
+    """The dataset with this name."""
+    if name not in DATASETS:
+        near = difflib.get_close_matches(name, DATASETS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(DATASETS)}"
+        raise ValueError(f"name: {name!r} is not a dataset; {hint}")
+    return DATASETS[name]
+
+
+def load(name: str, **options: Any) -> Splits:
+    """The dataset with this name, in three splits, ready to train on.
+
+    Options that most of them take: `source`, a folder or file that has it, or "sample" for a few
+    graphs that come with symgnn; `limit`, the largest number of graphs of each split, one number or
+    three; `seed`; `root`, where to keep what is downloaded and prepared; `jobs`, processes that
+    prepare it; `scale`, what coordinates are multiplied with; `progress`, whether to show a bar.
+    """
+    found = dataset(name)
+    known = found.options
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
+            raise ValueError(f"{option}: is not an option of {name}; {hint}")
+    return found.load(**options)
