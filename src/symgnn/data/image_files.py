@@ -89,12 +89,23 @@ def read_images(
             arrays = read_arrays(path)
         return Images(arrays[f"{part}_pixels"], arrays[f"{part}_labels"].astype(np.int64))
     if name == "mnist":
-        pixels, labels = (
-            _read_idx(fetch(each, root=root, local=source, progress=progress))
-            for each in MNIST_FILES[part]
-        )
+        try:
+            pixels, labels = (
+                _read_idx(fetch(each, root=root, local=source, progress=progress))
+                for each in MNIST_FILES[part]
+            )
+        except OSError as error:
+            names = [each.name for files in MNIST_FILES.values() for each in files]
+            raise OSError(f"{error}. MNIST is these files: {', '.join(names)}") from None
         return Images(pixels, labels.astype(np.int64))
     return _cifar10(part, source, root, progress)
+
+
+def read_all(name: str, *, root: PathLike | None = None, progress: bool | None = None) -> None:
+    """Read all images, so that they are there."""
+    parts: tuple[Part, Part] = ("train", "test")
+    for part in parts:
+        read_images(name, part, root=root, progress=progress)
 
 
 def _read_idx(path: Path) -> np.ndarray:

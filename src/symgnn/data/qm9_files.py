@@ -78,7 +78,7 @@ def read_molecules(
     npz = find(NPZ, root=root, local=local)
     if npz is not None and npz.suffix == ".npz":
         return _checked(read_arrays(npz), npz), str(npz)
-    if local is None and find(ARCHIVE, root=root) is None and _package() is not None:
+    if local is None and find(ARCHIVE, root=root) is None and package() is not None:
         return _from_package(root, progress), f"qm9pack {_version()}"
     try:
         archive = fetch(ARCHIVE, root=root, local=local, progress=progress)
@@ -143,7 +143,7 @@ def _check_length(arrays: Arrays, path: Path) -> None:
         )
 
 
-def _package() -> Path | None:
+def package() -> Path | None:
     """The folder of data of qm9pack. It is not imported: that needs a package that is gone."""
     found = importlib.util.find_spec("qm9pack")
     return Path(found.origin).parent / "data" if found is not None and found.origin else None
@@ -154,7 +154,7 @@ def _version() -> str:
 
 
 def _from_package(root: PathLike | None, progress: bool | None) -> Arrays:
-    folder = _package()
+    folder = package()
     if folder is None:
         raise ValueError("qm9pack is not installed; pip install qm9pack")
     path = cache(root) / "qm9" / "molecules-qm9pack.npz"

@@ -16,7 +16,7 @@ from symgnn.data.graphs import limits
 from symgnn.data.nbody import NBody
 from symgnn.data.polytope_sets import Polytopes
 from symgnn.data.qm9 import load_qm9
-from symgnn.data.store import PathLike, Source, cache
+from symgnn.data.store import PathLike, Source, adopt, cache, find
 from symgnn.data.superpixel_sets import IMAGE_SETS, load_superpixels
 from symgnn.data.task import Splits, Task
 from symgnn.data.tsp import load_tsp
@@ -97,6 +97,13 @@ class Dataset:
     sizes: tuple[int, int, int]  # of the splits, without a limit
     load: Callable[..., Splits]
     sources: tuple[Source, ...] = ()  # what is downloaded for it
+    others: tuple[Source, ...] = ()  # what it can be made of instead
+    read: Callable[..., object] | None = None  # reads what it is made of, downloading it if needed
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        """All files that it can be made of."""
+        return self.sources + self.others
 
     @property
     def options(self) -> list[str]:
@@ -110,38 +117,45 @@ class Dataset:
 
 DATASETS = {
     "qm9": Dataset(
-        "small molecules, 12 properties",
-        "qm9pack (PyPI) or figshare",
+        "molecules, 12 properties",
+        "PyPI, figshare",
         (95_000, 5_000, 30_831),
         load_qm9,
         (qm9_files.ARCHIVE, qm9_files.EXCLUDED),
+        (qm9_files.NPZ,),
+        qm9_files.read_molecules,
     ),
     "mnist": Dataset(
-        "superpixels of digits, 10 classes",
-        "mirrors of MNIST",
+        "digits as superpixels",
+        "its mirrors",
         IMAGE_SETS["mnist"].sizes,
         partial(load_superpixels, "mnist"),
         (*image_files.MNIST_FILES["train"], *image_files.MNIST_FILES["test"]),
+        read=partial(image_files.read_all, "mnist"),
     ),
     "cifar10": Dataset(
-        "superpixels of photographs, 10 classes",
+        "photos as superpixels",
         "cs.toronto.edu",
         IMAGE_SETS["cifar10"].sizes,
         partial(load_superpixels, "cifar10"),
         (image_files.CIFAR10_ARCHIVE,),
+        (*image_files.CIFAR10_BATCHES["train"], *image_files.CIFAR10_BATCHES["test"]),
+        partial(image_files.read_all, "cifar10"),
     ),
     "tsp": Dataset(
-        "which edges are in the shortest tour",
-        "benchmarking-gnns, or generated",
+        "edges of shortest tours",
+        "Dropbox",
         tsp.SIZES,
         load_tsp,
         (tsp.ARCHIVE,),
+        tuple(tsp.FILES.values()),
+        tsp.read_all,
     ),
-    "nbody": Dataset("charged particles, where they go", "simulated", NBODY_SIZES, load_nbody),
+    "nbody": Dataset("charged particles", "simulated", NBODY_SIZES, load_nbody),
 }
 for _dimension, _kinds in ((3, 5), (4, 6), (5, 3)):
     DATASETS[f"polytopes-{_dimension}d"] = Dataset(
-        f"{_kinds} regular polytopes to tell apart",
+        f"{_kinds} regular polytopes",
         "made",
         (_kinds, 20 * _kinds, 20 * _kinds),
         partial(load_polytopes, _dimension),
@@ -173,3 +187,47 @@ def load(name: str, **options: Any) -> Splits:
             hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
             raise ValueError(f"{option}: is not an option of {name}; {hint}")
     return found.load(**options)
+
+
+def get(
+    name: str,
+    *,
+    root: PathLike | None = None,
+    source: PathLike | None = None,
+    progress: bool | None = None,
+) -> list[str]:
+    """Bring what the dataset is made of into the cache; a line for each file on where it is.
+
+    With `source`, a file or folder, all files of the dataset that it has are checked and copied;
+    else they are downloaded, unless they are there.
+    """
+    found = dataset(name)
+    if found.read is None:
+        return [f"{name}: nothing to get, it is {found.origin}"]
+    if source is not None:
+        here = [(each, find(each, local=source)) for each in found.files]
+        paths = [
+            adopt(each, path, root=root)
+            for each, path in here
+            if path is not None and path.name in each.names
+        ]
+        if not paths:
+            wanted = ", ".join(str(each) for each in found.files)
+            raise ValueError(f"{source}: has no file of {name}; expected one of: {wanted}")
+    else:
+        found.read(root=root, progress=progress)
+        paths = [path for each in found.files if (path := find(each, root=root)) is not None]
+    return [str(path) for path in paths] or [f"{name}: here, in {found.origin}"]
+
+
+def state(name: str, root: PathLike | None = None) -> str:
+    """In a word, what of a dataset is here."""
+    found = dataset(name)
+    if found.read is None:
+        return "when needed"
+    prepared = any((cache(root) / name).glob("*.npz"))
+    if any(find(each, root=root) for each in found.files):
+        return "files, graphs" if prepared else "files"
+    if name == "qm9" and qm9_files.package() is not None:
+        return "package, graphs" if prepared else "package"
+    return "graphs" if prepared else "sample only"

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import http.client
 import os
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -112,6 +113,23 @@ def fetch(
         if not target.is_file() or wrong(source, target):
             with bar(f"downloading {source.name}", progress) as on_progress:
                 _download(source, target, on_progress)
+    return target
+
+
+def adopt(source: Source, path: Path, *, root: PathLike | None = None) -> Path:
+    """Copy a file into the cache, if it is right."""
+    fault = wrong(source, path)
+    if fault:
+        raise ValueError(f"{path}: {fault}; it is damaged or another file, replace it")
+    target = cache(root) / source.folder / path.name
+    if target.exists() and target.samefile(path):
+        return target
+    with locked(target), _room(target, path.stat().st_size):
+        try:
+            shutil.copyfile(path, _part(target))
+            _part(target).replace(target)
+        finally:
+            _part(target).unlink(missing_ok=True)
     return target
 
 

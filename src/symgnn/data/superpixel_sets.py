@@ -55,10 +55,10 @@ def load_superpixels(
     """Superpixel graphs of "mnist" or "cifar10" in three splits.
 
     Each graph is that of :func:`symgnn.data.superpixels.superpixel_graph`, its `pos` times `scale`,
-    with `y` `[1]`, the class, and `number`, that of the image among those to train with or to test
-    on. The paper names no features of edges; `weights` adds those of the benchmark, which depend on
-    distances. `limit` is the largest number of graphs of each split, one number or three. `source`
-    is as for :func:`symgnn.data.image_files.read_images`.
+    with `y` `[1]`, the class, and `number`, that of the image; those to test on are counted after
+    those to train with. The paper names no features of edges; `weights` adds those of the
+    benchmark, which depend on distances. `limit` is the largest number of graphs of each split, one
+    number or three. `source` is as for :func:`symgnn.data.image_files.read_images`.
     """
     images = IMAGE_SETS[name]
     scale = scale or images.scale
@@ -91,7 +91,8 @@ def load_superpixels(
             whole = folder / f"superpixels-{split}-{size}.npz"
             path = whole if whole.exists() else folder / f"superpixels-{split}-{count}.npz"
             arrays = prepared(path, "1", make)
-        return Graphs(Build(arrays, first, weights, scale), np.arange(count))
+        number = first + (sizes[0] + sizes[1] if part == "test" else 0)
+        return Graphs(Build(arrays, number, weights, scale), np.arange(count))
 
     most = limits(limit)
     about: dict[str, Any] = {

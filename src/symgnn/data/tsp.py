@@ -192,6 +192,12 @@ def _published(
         raise ValueError(f"{archive}: cannot be read ({error}); replace it") from None
 
 
+def read_all(*, root: PathLike | None = None, progress: bool | None = None) -> None:
+    """Read one instance of each split, so that the files are there."""
+    for split in FILES:
+        _published(split, 1, None, root, progress)
+
+
 def generate(
     count: int,
     *,

@@ -1,0 +1,171 @@
+"""`symgnn data`."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
+    """Its options."""
+    data = commands.add_parser("data", help="list, get, check, make and show the datasets")
+    actions = data.add_subparsers(dest="action", required=True, metavar="ACTION")
+    place = argparse.ArgumentParser(add_help=False)
+    place.add_argument("--root", type=Path, help="where data are kept (default ~/.cache/symgnn)")
+    choice = argparse.ArgumentParser(add_help=False, parents=[place])
+    choice.add_argument("name", help="which dataset; symgnn data list names them")
+    choice.add_argument(
+        "--from", dest="source", metavar="PATH", help="a file or folder that has it, or sample"
+    )
+    how = argparse.ArgumentParser(add_help=False, parents=[choice])
+    how.add_argument(
+        "--limit", metavar="N", help="graphs of each split at most: N, or three as N,N,N"
+    )
+    how.add_argument("--seed", type=int, help="of splits or of what is drawn at random")
+    how.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
+    )
+    how.add_argument("options", nargs="*", metavar="KEY=VALUE", help="other options of the dataset")
+    actions.add_parser("list", parents=[place], help="name the datasets, and which are here")
+    actions.add_parser("get", parents=[choice], help="download it, or take it from PATH")
+    actions.add_parser("check", parents=[how], help="check files, splits and every graph")
+    actions.add_parser("make", parents=[how], help="prepare or generate its graphs")
+    show = actions.add_parser("show", parents=[choice], help="draw one of its graphs")
+    show.add_argument("index", nargs="?", type=int, default=0, help="which one (default 0)")
+    show.add_argument("--split", default="train", help="train, validation or test")
+    show.add_argument("--out", type=Path, help="the picture (default NAME-INDEX.png)")
+    return data
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it; give the exit code."""
+    return {"list": _list, "get": _get, "check": _check, "make": _make, "show": _show}[
+        options.action
+    ](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from symgnn.data.registry import DATASETS, state
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("name", "what", "graphs", "download", "from", "here"):
+        table.add_column(column, overflow="fold")
+    for name, each in DATASETS.items():
+        size = sum(source.size for source in each.sources)
+        table.add_row(
+            f"[bold]{name}[/]",
+            each.what,
+            f"{sum(each.sizes):,}",
+            f"{size / 1e6:.0f} MB" if size else "-",
+            each.origin,
+            state(name, options.root),
+        )
+    _console().print(table)
+    return 0
+
+
+def _get(options: argparse.Namespace) -> int:
+    from symgnn.data.registry import get
+
+    for line in get(options.name, root=options.root, source=options.source):
+        _print(line)
+    return 0
+
+
+def _make(options: argparse.Namespace) -> int:
+    from symgnn.data.checking import facts
+    from symgnn.data.registry import load
+
+    splits = load(options.name, **_load_options(options))
+    found = facts(splits)
+    train, validation, test = found["graphs"]
+    _print(f"{options.name}: {train:,} to train, {validation:,} to validate, {test:,} to test")
+    _print(
+        f"{found['nodes']:.1f} nodes and {found['edges']:.1f} edges a graph, "
+        f"edges {found['median edge']:.2f} long (coordinates times {found['scale']:g})"
+    )
+    _print("; ".join(f"{key}: {value}" for key, value in splits.about.items() if _short(value)))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from symgnn.data.checking import check_files, check_graphs
+    from symgnn.data.registry import dataset, load
+
+    faults = check_files(options.name, root=options.root, source=options.source)
+    if not faults:
+        splits = load(options.name, **_load_options(options))
+        sizes = tuple(len(part) for part in (splits.train, splits.validation, splits.test))
+        expected = dataset(options.name).sizes
+        special = options.limit or options.options or options.source in ("sample", "generated")
+        if not special and sizes != expected:
+            faults.append(f"the splits have {sizes} graphs, not {expected}")
+        faults += check_graphs(splits)
+        _print(f"{options.name}: {' / '.join(f'{size:,}' for size in sizes)} graphs checked")
+    for fault in faults:
+        _print(fault)
+    _print("all is well" if not faults else f"{len(faults)} faults")
+    return 1 if faults else 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from symgnn.data.registry import dataset
+    from symgnn.report.samples import draw_sample
+
+    given = {"root": options.root, "source": options.source}
+    known = dataset(options.name).options
+    chosen = {key: value for key, value in given.items() if value is not None and key in known}
+    out = options.out or Path(f"{options.name}-{options.index}.png")
+    _print(
+        f"picture: {draw_sample(options.name, options.index, out, split=options.split, **chosen)}"
+    )
+    return 0
+
+
+def _load_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What `load` is called with: what was given, and what the dataset takes of the rest."""
+    from symgnn.data.registry import dataset
+
+    given = {"root": options.root, "source": options.source, "seed": options.seed}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    if options.limit is not None:
+        chosen["limit"] = _value(options.limit)
+    if "jobs" in dataset(options.name).options:
+        chosen["jobs"] = options.jobs
+    for pair in options.options:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"{pair}: is not of the form KEY=VALUE")
+        chosen[key] = _value(value)
+    return chosen
+
+
+def _value(text: str) -> Any:
+    """A number, list or word: `3`, `1,2,3`, `mu,gap`, `true`."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text.split(",") if "," in text else text
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _short(value: object) -> bool:
+    return isinstance(value, str | int | float | bool | dict)
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console()
+
+
+def _print(text: str) -> None:
+    _console().print(text, soft_wrap=True, markup=False, highlight=False)
