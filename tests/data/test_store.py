@@ -112,7 +112,7 @@ def test_the_cache_is_where_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_was_given_has_to_be_there_and_right(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"nowhere: is not there; expected file.bin \(md5 .*MB\)"):
+    with pytest.raises(ValueError, match=r"nowhere: is not there; pass file.bin \(md5 .*MB\)"):
         fetch(source(), root=tmp_path, local=tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r": has no file.bin \(md5"):
         fetch(source(), root=tmp_path, local=tmp_path)

@@ -121,9 +121,8 @@ def _show(options: argparse.Namespace) -> int:
     known = dataset(options.name).options
     chosen = {key: value for key, value in given.items() if value is not None and key in known}
     out = options.out or Path(f"{options.name}-{options.index}.png")
-    _print(
-        f"picture: {draw_sample(options.name, options.index, out, split=options.split, **chosen)}"
-    )
+    draw_sample(options.name, options.index, out, split=options.split, **chosen)
+    _print(f"picture: {out}")
     return 0
 
 

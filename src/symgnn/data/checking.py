@@ -25,9 +25,9 @@ def check_files(
     local = None if source in ("sample", "generated", "qm9pack") else source
     for each in dataset(name).files:
         path = find(each, root=root, local=local)
-        if path is not None and path.name in each.names:
-            fault = wrong(each, path)
-            faults.extend([f"{path}: {fault}"] if fault else [])
+        fault = wrong(each, path) if path is not None else ""
+        if fault:
+            faults.append(f"{path}: {fault}")
     return faults
 
 

@@ -75,8 +75,8 @@ def read_molecules(
     if source == "qm9pack":
         return _from_package(root, progress), f"qm9pack {_version()}"
     local = Path(source).expanduser() if source is not None else None
-    npz = find(NPZ, root=root, local=local)
-    if npz is not None and npz.suffix == ".npz":
+    npz = local if local and local.suffix == ".npz" else find(NPZ, root=root, local=local)
+    if npz is not None:
         return _checked(read_arrays(npz), npz), str(npz)
     if local is None and find(ARCHIVE, root=root) is None and package() is not None:
         return _from_package(root, progress), f"qm9pack {_version()}"

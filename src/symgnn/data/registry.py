@@ -206,11 +206,7 @@ def get(
         return [f"{name}: nothing to get, it is {found.origin}"]
     if source is not None:
         here = [(each, find(each, local=source)) for each in found.files]
-        paths = [
-            adopt(each, path, root=root)
-            for each, path in here
-            if path is not None and path.name in each.names
-        ]
+        paths = [adopt(each, path, root=root) for each, path in here if path is not None]
         if not paths:
             wanted = ", ".join(str(each) for each in found.files)
             raise ValueError(f"{source}: has no file of {name}; expected one of: {wanted}")

@@ -74,7 +74,9 @@ def find(
     """
     if local is not None:
         given = Path(local).expanduser()
-        return given if given.is_file() else _inside(given, source)
+        if given.is_file():
+            return given if given.name in source.names else None
+        return _inside(given, source)
     folders = [os.environ.get("SYMGNN_DATA"), cache(root)]
     found = (_inside(Path(folder).expanduser(), source) for folder in folders if folder)
     return next((path for path in found if path is not None), None)
@@ -101,8 +103,9 @@ def fetch(
     target = cache(root) / source.folder / source.name
     found = find(source, root=root, local=local)
     if found is None and local is not None:
-        reason = "has no" if Path(local).expanduser().is_dir() else "is not there; expected"
-        raise ValueError(f"{local}: {reason} {source}")
+        given = Path(local).expanduser()
+        kind = "has no" if given.is_dir() else "is not" if given.exists() else "is not there; pass"
+        raise ValueError(f"{local}: {kind} {source}")
     if found is not None:
         fault = wrong(source, found)
         if not fault:
