@@ -28,7 +28,13 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     how.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
     )
-    how.add_argument("options", nargs="*", metavar="KEY=VALUE", help="other options of the dataset")
+    how.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another option of the dataset, such as source=generated; may be given several times",
+    )
     actions.add_parser("list", parents=[place], help="name the datasets, and which are here")
     actions.add_parser("get", parents=[choice], help="download it, or take it from PATH")
     actions.add_parser("check", parents=[how], help="check files, splits and every graph")
@@ -53,7 +59,7 @@ def _list(options: argparse.Namespace) -> int:
     from symgnn.data.registry import DATASETS, state
 
     table = Table(box=None, pad_edge=False)
-    for column in ("name", "what", "graphs", "download", "from", "here"):
+    for column in ("name", "what", "graphs", "MB", "from", "here"):
         table.add_column(column, overflow="fold")
     for name, each in DATASETS.items():
         size = sum(source.size for source in each.sources)
@@ -61,7 +67,7 @@ def _list(options: argparse.Namespace) -> int:
             f"[bold]{name}[/]",
             each.what,
             f"{sum(each.sizes):,}",
-            f"{size / 1e6:.0f} MB" if size else "-",
+            f"{size / 1e6:.0f}" if size else "-",
             each.origin,
             state(name, options.root),
         )
@@ -102,7 +108,7 @@ def _check(options: argparse.Namespace) -> int:
         splits = load(options.name, **_load_options(options))
         sizes = tuple(len(part) for part in (splits.train, splits.validation, splits.test))
         expected = dataset(options.name).sizes
-        special = options.limit or options.options or options.source in ("sample", "generated")
+        special = options.limit or options.set or options.source in ("sample", "generated")
         if not special and sizes != expected:
             faults.append(f"the splits have {sizes} graphs, not {expected}")
         faults += check_graphs(splits)
@@ -136,10 +142,10 @@ def _load_options(options: argparse.Namespace) -> dict[str, Any]:
         chosen["limit"] = _value(options.limit)
     if "jobs" in dataset(options.name).options:
         chosen["jobs"] = options.jobs
-    for pair in options.options:
+    for pair in options.set:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise ValueError(f"{pair}: is not of the form KEY=VALUE")
+            raise ValueError(f"--set: {pair!r} is not of the form KEY=VALUE")
         chosen[key] = _value(value)
     return chosen
 

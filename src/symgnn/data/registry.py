@@ -117,7 +117,7 @@ class Dataset:
 
 DATASETS = {
     "qm9": Dataset(
-        "molecules, 12 properties",
+        "molecules",
         "PyPI, figshare",
         (95_000, 5_000, 30_831),
         load_qm9,
@@ -126,7 +126,7 @@ DATASETS = {
         qm9_files.read_molecules,
     ),
     "mnist": Dataset(
-        "digits as superpixels",
+        "digits, superpixels",
         "its mirrors",
         IMAGE_SETS["mnist"].sizes,
         partial(load_superpixels, "mnist"),
@@ -134,7 +134,7 @@ DATASETS = {
         read=partial(image_files.read_all, "mnist"),
     ),
     "cifar10": Dataset(
-        "photos as superpixels",
+        "photos, superpixels",
         "cs.toronto.edu",
         IMAGE_SETS["cifar10"].sizes,
         partial(load_superpixels, "cifar10"),
@@ -143,7 +143,7 @@ DATASETS = {
         partial(image_files.read_all, "cifar10"),
     ),
     "tsp": Dataset(
-        "edges of shortest tours",
+        "shortest tours",
         "Dropbox",
         tsp.SIZES,
         load_tsp,
@@ -155,7 +155,7 @@ DATASETS = {
 }
 for _dimension, _kinds in ((3, 5), (4, 6), (5, 3)):
     DATASETS[f"polytopes-{_dimension}d"] = Dataset(
-        f"{_kinds} regular polytopes",
+        f"{_kinds} polytopes",
         "made",
         (_kinds, 20 * _kinds, 20 * _kinds),
         partial(load_polytopes, _dimension),

@@ -14,6 +14,8 @@ from symgnn.data.task import Splits
 from symgnn.data.work import integer
 
 SPLITS = ("train", "validation", "test")
+#: The frames of the charged particles that are asked from and for.
+QUESTION, ANSWER = 30, 40
 
 
 def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **options: Any) -> None:
@@ -51,9 +53,15 @@ def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **opt
     elif name == "nbody":
         seed = (splits.about["seed"], SPLITS.index(split))
         particles, dimension = data.pos.shape
-        found = simulate_charged(index + 1, seed=seed, particles=particles, dimension=dimension)
+        found = simulate_charged(
+            index + 1,
+            seed=seed,
+            particles=particles,
+            dimension=dimension,
+            frames=range(ANSWER + 1),
+        )
         path, charge = found.pos[index].numpy(), found.charge[index].numpy()
-        figure = samples.trajectories(path, charge, (30, 40), where)
+        figure = samples.trajectories(path, charge, (QUESTION, ANSWER), where)
     else:
         kind = splits.task.classes[int(data.y)]
         figure = wireframes({"dimension": data.pos.shape[1], "classes": [kind]})
