@@ -35,8 +35,9 @@ def test_list(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     assert " 170 " in text
     assert text.count("\n") == len(DATASETS) + 1  # a line each, in a terminal of 80 columns
     assert "sample only" in text
-    run(capsys, "make", "qm9", "--from", "sample")
-    assert "graphs" in run(capsys, "list").splitlines()[1]
+    options = ("--set", "source=generated", "--set", "nodes=5,8", "--limit", "1")
+    run(capsys, "make", "tsp", *options)
+    assert run(capsys, "list").splitlines()[4].split()[-1] == "graphs"
 
 
 @pytest.mark.parametrize("name", ["qm9", "mnist", "cifar10", "tsp"])

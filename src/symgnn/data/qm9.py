@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,12 @@ def load_qm9(
     y = _targets(molecules, targets, atomisation)
     mean, std = y[parts[0]].mean(axis=0), y[parts[0]].std(axis=0)
     std = np.where(std > 0, std, 1.0)
-    bonds = _bonds(molecules, rows, root, jobs, progress)
+    make_bonds = partial(_bonds, molecules, rows, jobs, progress)
+    if source == "sample":
+        bonds = make_bonds()
+    else:
+        path = cache(root) / "qm9" / f"bonds-{_digest(molecules, rows)}.npz"
+        bonds = prepared(path, "1", make_bonds)
     y = ((y - mean) / std if standardise else y).astype(np.float32)
     build = Build(molecules, bonds, y, rows, complete, scale)
     counts = np.bincount(bonds["origin"], minlength=len(Origin)).tolist()
@@ -146,29 +152,27 @@ def _targets(molecules: Arrays, names: Sequence[str], atomisation: bool) -> np.n
     return y
 
 
-def _bonds(
-    molecules: Arrays, rows: np.ndarray, root: PathLike | None, jobs: int, progress: bool | None
-) -> Arrays:
-    """Bonds of the given molecules, one after the other: `pairs`, `types`, `count`, `origin`."""
-    digest = hashlib.sha256(molecules["pos"].tobytes())
-    for array in (molecules["smiles"], rows):
+def _digest(molecules: Arrays, rows: np.ndarray) -> str:
+    """A short name for these rows of these molecules."""
+    digest = hashlib.sha256()
+    for array in (molecules["pos"], molecules["smiles"], rows):
         digest.update(array.tobytes())
+    return digest.hexdigest()[:16]
 
-    def make() -> Arrays:
-        rdkit()  # say that it is missing before any process is started
-        begin = starts(molecules["n_atoms"])
-        tasks = []
-        for part in chunks(len(rows), 500):
-            places = [slice(begin[row], begin[row + 1]) for row in rows[part]]
-            smiles = [text.decode() for text in molecules["smiles"][rows[part]].tolist()]
-            pos, z = ([molecules[name][place] for place in places] for name in ("pos", "z"))
-            tasks.append((pos, z, smiles))
-        text = f"bonds of {len(rows)} molecules"
-        found = in_parallel(_bonds_of, tasks, jobs=jobs, text=text, progress=progress)
-        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
-    path = cache(root) / "qm9" / f"bonds-{digest.hexdigest()[:16]}.npz"
-    return prepared(path, "1", make)
+def _bonds(molecules: Arrays, rows: np.ndarray, jobs: int, progress: bool | None) -> Arrays:
+    """Bonds of the given molecules, one after the other: `pairs`, `types`, `count`, `origin`."""
+    rdkit()  # say that it is missing before any process is started
+    begin = starts(molecules["n_atoms"])
+    tasks = []
+    for part in chunks(len(rows), 500):
+        places = [slice(begin[row], begin[row + 1]) for row in rows[part]]
+        smiles = [text.decode() for text in molecules["smiles"][rows[part]].tolist()]
+        pos, z = ([molecules[name][place] for place in places] for name in ("pos", "z"))
+        tasks.append((pos, z, smiles))
+    text = f"bonds of {len(rows)} molecules"
+    found = in_parallel(_bonds_of, tasks, jobs=jobs, text=text, progress=progress)
+    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
 def _bonds_of(task: tuple[list[np.ndarray], list[np.ndarray], list[str]]) -> Arrays:
