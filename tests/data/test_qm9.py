@@ -1,5 +1,6 @@
 """QM9: its sources, its bonds, its splits and targets."""
 
+import dataclasses
 import io
 import tarfile
 from pathlib import Path
@@ -66,6 +67,27 @@ def test_the_archive_has_what_the_sample_has(tmp_path: Path, sample: dict[str, n
         np.testing.assert_array_equal(found[name][:1], sample[name][:1])
     np.testing.assert_array_equal(found["y"][0], sample["y"][0])
     np.testing.assert_array_equal(found["pos"][:5], sample["pos"][:5])
+
+
+def test_loaded_from_a_folder_with_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As published: the archive, and the list of those to leave out, of which number 2 is one."""
+    texts = [METHANE.replace("gdb 1\t", f"gdb {number}\t") for number in range(1, 11)]
+    archive(tmp_path, *texts)
+    rows = "\n".join(f"{number}  C" for number in (2, *range(9000, 9000 + 3053)))
+    (tmp_path / "uncharacterized.txt").write_text(rows)
+    for name in ("ARCHIVE", "EXCLUDED"):
+        unchecked = dataclasses.replace(getattr(qm9_files, name), digest="")
+        monkeypatch.setattr(qm9_files, name, unchecked)
+    found = load("qm9", source=tmp_path, root=tmp_path / "cache")
+    assert found.about["molecules"] == 9
+    numbers = [data.number for part in (found.train, found.validation, found.test) for data in part]
+    assert sorted(numbers) == [1, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert found.train[0].num_edges == 8
+    assert {path.name for path in (tmp_path / "cache" / "qm9").glob("mol*")} == {
+        "molecules-archive.npz"
+    }
 
 
 @pytest.mark.parametrize("text", ["", "5\n", METHANE.replace("35.3641\t", ""), "x" + METHANE])

@@ -214,22 +214,34 @@ def test_the_sample() -> None:
 
 
 def test_kept_and_taken_from_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two processes make the same as one; what is there is not made again."""
+    """What is there is not made again; and of all that is there, a part can be taken."""
     folder = shared("mnist")
-    options = {"source": folder, "root": tmp_path, "limit": [150, 20, 20]}
-    found = load("mnist", jobs=2, **options)
-    assert [len(part) for part in (found.train, found.validation, found.test)] == [150, 20, 20]
+    options = {"source": folder, "root": tmp_path, "limit": [30, 20, 20]}
+    found = load("mnist", **options)
+    assert [len(part) for part in (found.train, found.validation, found.test)] == [30, 20, 20]
     assert found.validation[0].number == 0
     assert found.train[0].number == 5000
     assert found.test[0].number == 60_000
     with monkeypatch.context() as patch:
         patch.setattr("symgnn.data.superpixel_sets.read_images", None)
         again = load("mnist", **options)
-    lone = load("mnist", **options | {"root": tmp_path / "other"})
-    for first, second, third in zip(found.train, again.train, lone.train, strict=True):
+    for first, second in zip(found.train, again.train, strict=True):
         for name in ("x", "pos", "edge_index", "y"):
             assert torch.equal(first[name], second[name])
-            assert torch.equal(first[name], third[name])
+    kept = tmp_path / "mnist" / "superpixels-test-20.npz"
+    kept.rename(kept.with_name("superpixels-test-10000.npz"))
+    fewer = load("mnist", **options | {"limit": [30, 20, 5]})
+    assert len(fewer.test) == 5
+    assert torch.equal(fewer.test[4].pos, found.test[4].pos)
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_same_as_one(tmp_path: Path) -> None:
+    options = {"source": shared("mnist"), "limit": [250, 1, 1]}
+    one, two = (load("mnist", root=tmp_path / str(jobs), jobs=jobs, **options) for jobs in (1, 2))
+    for first, second in zip(one.train, two.train, strict=True):
+        for name in ("x", "pos", "edge_index", "y"):
+            assert torch.equal(first[name], second[name])
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ class Dataset:
 DATASETS = {
     "qm9": Dataset(
         "molecules",
-        "PyPI, figshare",
+        "qm9pack, figshare",
         (95_000, 5_000, 30_831),
         load_qm9,
         (qm9_files.ARCHIVE, qm9_files.EXCLUDED),
@@ -213,7 +213,7 @@ def get(
     else:
         found.read(root=root, progress=progress)
         paths = [path for each in found.files if (path := find(each, root=root)) is not None]
-    return [str(path) for path in paths] or [f"{name}: here, in {found.origin}"]
+    return [str(path) for path in paths] or [f"{name}: in an installed package, {found.origin}"]
 
 
 def state(name: str, root: PathLike | None = None) -> str:

@@ -193,7 +193,7 @@ def trajectories(pos: np.ndarray, charge: np.ndarray, asked: tuple[int, int], ti
         [], [], "o", color="white", markeredgecolor="#555555", mew=2.0, ms=8, label="question"
     )
     axes.plot([], [], "o", color="#555555", ms=8, label="answer")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.legend(loc="best")
     axes.set(aspect="equal", xticks=[], yticks=[], title=title)
     axes.spines[:].set_visible(False)
     axes.margins(0.08)
