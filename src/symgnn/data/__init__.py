@@ -1,5 +1,7 @@
 """Datasets."""
 
+from symgnn.data.files import Graphs, read, sample, splits
+from symgnn.data.files import load as load_files
 from symgnn.data.nbody import NBody, Trajectories, integrate_charged, simulate_charged
 from symgnn.data.polytope_sets import SETS, Polytopes
 from symgnn.data.polytopes import polytope, polytopes
@@ -10,6 +12,7 @@ from symgnn.data.task import Splits, Task
 __all__ = [
     "DATASETS",
     "SETS",
+    "Graphs",
     "NBody",
     "Polytopes",
     "Splits",
@@ -17,8 +20,12 @@ __all__ = [
     "Trajectories",
     "integrate_charged",
     "load",
+    "load_files",
     "polytope",
     "polytopes",
+    "read",
+    "sample",
     "simulate_charged",
+    "splits",
     "superpixel_graph",
 ]

@@ -14,7 +14,7 @@ from symgnn.data.work import integer
 Build: TypeAlias = Callable[[int], Data]
 
 
-class Graphs(Sequence[Data]):
+class PackedGraphs(Sequence[Data]):
     """The graphs that `build` makes of the given rows, one at a time.
 
     All edges of 55,000 superpixel graphs would take half a gigabyte as `edge_index`; what they are
@@ -32,11 +32,11 @@ class Graphs(Sequence[Data]):
     def __getitem__(self, place: int) -> Data: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Graphs: ...
+    def __getitem__(self, place: slice) -> PackedGraphs: ...
 
-    def __getitem__(self, place: int | slice) -> Data | Graphs:
+    def __getitem__(self, place: int | slice) -> Data | PackedGraphs:
         if isinstance(place, slice):
-            return Graphs(self.build, self.rows[place])
+            return PackedGraphs(self.build, self.rows[place])
         return self.build(int(self.rows[place]))
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data.bonds import BOND_TYPES, Origin, find_bonds, rdkit
-from symgnn.data.graphs import Graphs, limits, starts
+from symgnn.data.graphs import PackedGraphs, limits, starts
 from symgnn.data.qm9_files import COLUMNS, MOLECULES, NUMBERS, read_molecules
 from symgnn.data.store import Arrays, PathLike, cache, prepared
 from symgnn.data.task import Splits, Task
@@ -113,7 +113,7 @@ def load_qm9(
     }
     units = tuple(TARGETS[name][1] for name in targets)
     task = Task("graph", "regression", tuple(targets), units)
-    train, held_out, test = (Graphs(build, part) for part in parts)
+    train, held_out, test = (PackedGraphs(build, part) for part in parts)
     return Splits(train, held_out, test, task, scale, about)
 
 

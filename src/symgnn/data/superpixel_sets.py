@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.graphs import Graphs, limits, starts
+from symgnn.data.graphs import PackedGraphs, limits, starts
 from symgnn.data.image_files import Images, Part, read_images
 from symgnn.data.store import Arrays, PathLike, cache, prepared
 from symgnn.data.superpixels import NEIGHBOURS, describe, graph, neighbours, superpixels
@@ -73,7 +73,7 @@ def load_superpixels(
         held_out = -(-count * sizes[1] // (sizes[0] + sizes[1]))
         sizes = (count - held_out, held_out, len(read("test").labels))
 
-    def graphs(split: str, part: Part, first: int, size: int, most: int | None) -> Graphs:
+    def graphs(split: str, part: Part, first: int, size: int, most: int | None) -> PackedGraphs:
         """The graphs of a split, which has `size` images from the given one on."""
         count = min(size, most or size)
 
@@ -92,7 +92,7 @@ def load_superpixels(
             path = whole if whole.exists() else folder / f"superpixels-{split}-{count}.npz"
             arrays = prepared(path, "1", make)
         number = first + (sizes[0] + sizes[1] if part == "test" else 0)
-        return Graphs(Build(arrays, number, weights, scale), np.arange(count))
+        return PackedGraphs(Build(arrays, number, weights, scale), np.arange(count))
 
     most = limits(limit)
     about: dict[str, Any] = {

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.graphs import Graphs, limits, starts
+from symgnn.data.graphs import PackedGraphs, limits, starts
 from symgnn.data.store import Arrays, PathLike, Source, cache, fetch, find, prepared
 from symgnn.data.task import Splits, Task
 from symgnn.data.tours import SECONDS_PER_NODE, solve
@@ -156,7 +156,7 @@ def load_tsp(
             )
         else:
             packed = _pack(_published(split, count, source, root, progress))
-        splits.append(Graphs(Build(packed, distance, scale), np.arange(len(packed["count"]))))
+        splits.append(PackedGraphs(Build(packed, distance, scale), np.arange(len(packed["count"]))))
     about: dict[str, Any] = {
         "source": str(source or "published"),
         "tours": "fast-tsp" if source == "generated" else "Concorde, norm GEO",
