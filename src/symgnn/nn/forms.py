@@ -14,15 +14,6 @@ from symgnn.topology import Ends
 AT_ONCE = 2**18
 
 
-def by_rows(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
-    """A function of rows, each for itself; some rows at a time, which stay in the cache."""
-    some = max(AT_ONCE // max(value.shape[-1] for value in values), 1)
-    if values[0].shape[0] <= 2 * some or torch.compiler.is_compiling() or not values[0].is_cpu:
-        return function(*values)
-    parts = zip(*(value.split(some) for value in values), strict=True)
-    return torch.cat([function(*part) for part in parts])
-
-
 class Grid:
     """The angles of some vertices as a dense grid, all filled up to the largest degree D."""
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot_orthogonal
 
 from symgnn.nn.bases import bessel, spherical
-from symgnn.nn.forms import Form, Grid, by_rows
+from symgnn.nn.forms import Form, Grid
 from symgnn.nn.network import Network
 from symgnn.nn.peers.common import Same, embedding
 from symgnn.nn.sources import Measure, a, e, reduce, v
@@ -221,9 +221,7 @@ def _interaction(before: int, after: int, up: bool = False) -> type[Form]:
             self.after = nn.ModuleList(Residual(out) for _ in range(after))
 
         def here(self, *values: Tensor) -> Tensor:
-            return by_rows(self.updated, *values)
-
-        def updated(self, message: Tensor, angles: Tensor) -> Tensor:
+            message, angles = values
             if self.up is not None:
                 angles = F.silu(self.up(angles))
             new = F.silu(self.message(message)) + angles

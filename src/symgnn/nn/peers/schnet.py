@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.nn.bases import cosine_cutoff, gaussians
-from symgnn.nn.forms import After, Form, by_rows
+from symgnn.nn.forms import After, Form
 from symgnn.nn.network import Network
 from symgnn.nn.peers.common import Same, embedding
 from symgnn.nn.sources import e, reduce, v
@@ -72,10 +72,8 @@ def _filtered(filters: int) -> type[Form]:
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             nodes, basis, cutoff = values
-            return self.nodes(nodes), by_rows(self.filters, basis, cutoff), None
-
-        def filters(self, basis: Tensor, cutoff: Tensor) -> Tensor:
-            return after_softplus(self.second, self.first(basis)) * cutoff
+            filters = after_softplus(self.second, self.first(basis)) * cutoff
+            return self.nodes(nodes), filters, None
 
         def here(self, *values: Tensor) -> Tensor:
             nodes, filters = values
