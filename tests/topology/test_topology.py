@@ -81,9 +81,12 @@ def test_rays_are_sorted_and_have_angles(case):
 
 def matrix(movement: Movement, columns: int) -> torch.Tensor:
     """A movement as the matrix that it is."""
-    rows = torch.zeros(len(movement.offsets) - 1, columns)
+    offsets = movement.offsets
+    if movement.is_lift:
+        offsets = torch.arange(len(movement.reads) + 1)
+    rows = torch.zeros(len(offsets) - 1, columns)
     for i, row in enumerate(rows):
-        for k in movement.reads[movement.offsets[i] : movement.offsets[i + 1]].tolist():
+        for k in movement.reads[offsets[i] : offsets[i + 1]].tolist():
             row[k] += 1
     return rows
 

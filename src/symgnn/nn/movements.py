@@ -1,8 +1,9 @@
 """The two movements of a block, lift and reduce, as fast as memory allows.
 
 Both are products with a matrix of zeros and ones (:class:`symgnn.topology.Movement`), done as one
-`embedding_bag`: it writes each row once and needs no atomic additions, so results do not depend
-on the order of threads. The backward pass is the product with the transpose, likewise.
+`index_select` or `embedding_bag`: these write each row once and need no atomic additions, so
+results do not depend on the order of threads. The backward pass is the product with the transpose,
+likewise.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
     """`M rows`, `[R, h] -> [L, h]`."""
     if torch.compiler.is_compiling():  # in operations that the compiler can see into
         index, offsets = movement[:2]
+        if movement.is_lift:
+            return rows.index_select(0, index)
         row = torch.arange(offsets.shape[0] - 1, device=index.device)
         row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
         out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
@@ -55,6 +58,8 @@ def linear(rows: Tensor, weight: Tensor) -> Tensor:
 def bag(rows: Tensor, movement: Movement) -> Tensor:
     """:func:`move` without derivatives, `[..., R, h] -> [..., L, h]`."""
     index, offsets = movement[:2]
+    if movement.is_lift:
+        return rows.index_select(-2, index)
     if rows.dim() == 2:
         if not index.shape[0]:
             return rows.new_zeros(offsets.shape[0] - 1, rows.shape[1])

@@ -12,14 +12,20 @@ class Movement(NamedTuple):
     """A matrix M of zeros and ones that moves rows, with its transpose.
 
     Row i of `M rows` is the sum of the rows `reads[offsets[i] : offsets[i + 1]]`; `back_reads`
-    and `back_offsets` say the same of the transpose. A lift has one entry in each row of M, the
-    reduction by sums is its transpose, and each is the other's backward pass.
+    and `back_offsets` say the same of the transpose. A lift has one entry in each row of M, and its
+    offsets are left out; the reduction by sums is its transpose, and each is the other's backward
+    pass.
     """
 
     reads: Tensor  # [K]
-    offsets: Tensor  # [rows out + 1]
+    offsets: Tensor  # [rows out + 1], or [0] for a lift
     back_reads: Tensor  # [K]
     back_offsets: Tensor  # [rows in + 1]
+
+    @property
+    def is_lift(self) -> bool:
+        """Whether each row reads exactly one."""
+        return self.offsets.shape[0] == 0
 
     @property
     def T(self) -> Movement:
@@ -28,12 +34,11 @@ class Movement(NamedTuple):
 
     def part(self, out: slice, into: slice) -> Movement:
         """The rows `out` of M, which read none but the rows `into`; all rows read as many."""
-        rows = out.stop - out.start
-        each = self.reads.shape[0] // (self.offsets.shape[0] - 1)
+        each = 1 if self.is_lift else self.reads.shape[0] // (self.offsets.shape[0] - 1)
         entries = slice(each * out.start, each * out.stop)
         return Movement(
             self.reads[entries] - into.start,
-            self.offsets[: rows + 1],
+            self.offsets[: out.stop - out.start + 1],
             self.back_reads[entries] - out.start,
             self.back_offsets[into.start : into.stop + 1] - entries.start,
         )
@@ -53,8 +58,7 @@ class Ends(NamedTuple):
 
 def lift_by(index: Tensor, size: int) -> Movement:
     """The lift of `size` rows to where `index [L]` reads them."""
-    rows = torch.arange(len(index) + 1, device=index.device)
-    return _narrow(Movement(index, rows, *_sorted(index, size)))
+    return _narrow(Movement(index, index[:0], *_sorted(index, size)))
 
 
 def gather_by(index: Tensor, size: int) -> Movement:
@@ -67,9 +71,8 @@ def gather_by(index: Tensor, size: int) -> Movement:
 
 def ends_of(near: Tensor, far: Tensor, size: int) -> Ends:
     """The lifts by `near [L]` and `far [L]`, both among `size` rows."""
-    rows = torch.arange(len(near) + 1, device=near.device)
-    of_near = Movement(near, rows, *_sorted(near, size))
-    of_far = Movement(far, rows, *_sorted(far, size))
+    of_near = Movement(near, near[:0], *_sorted(near, size))
+    of_far = Movement(far, far[:0], *_sorted(far, size))
     both = _interleaved(of_near, of_far)
     return Ends(_narrow(of_near), _narrow(of_far), _narrow(both))
 
@@ -83,16 +86,16 @@ def pairs_of(degree: Tensor, number: Tensor) -> Ends:
     count = len(degree)
     start = torch.cat([degree.new_zeros(1), (degree - 1).cumsum(0, dtype=degree.dtype)])
     total = int(start[-1])
-    rows = torch.arange(total + 1, device=degree.device, dtype=degree.dtype)
+    rows = torch.arange(total, device=degree.device, dtype=degree.dtype)
     rays = torch.arange(count, device=degree.device, dtype=degree.dtype)
     first = torch.repeat_interleave(rays, degree - 1, output_size=total)
     j = number[first]
-    k = rows[:-1] - start[first]
+    k = rows - start[first]
     k = k + (k >= j)  # a ray makes no pair with itself
     second = first - j + k
     twin = start[second] + j - (j > k).to(j.dtype)  # where the same two stand the other way round
-    of_first = Movement(first, rows, rows[:-1], start)
-    of_second = Movement(second, rows, twin, start)
+    of_first = Movement(first, rows[:0], rows, start)
+    of_second = Movement(second, rows[:0], twin, start)
     return Ends(of_first, of_second, _interleaved(of_first, of_second))
 
 
@@ -102,14 +105,15 @@ def _interleaved(near: Movement, far: Movement) -> Movement:
     starts = torch.zeros_like(near.back_offsets[:1].expand(counts.numel() + 1))
     torch.cumsum(counts.flatten(), 0, out=starts[1:])
     back = torch.cat([torch.empty_like(near.reads), torch.empty_like(far.reads)])
+    rows = len(near.reads)
+    places = torch.arange(rows + 1, device=back.device, dtype=back.dtype)
     for end, movement in enumerate((near, far)):
-        rows = len(movement.reads)
         # sorted by where they go, each moves on by what stands before it of the other end
         shift = starts[end:-1:2] - movement.back_offsets[:-1]
         shift = torch.repeat_interleave(shift, counts[:, end], output_size=rows)
-        back[movement.offsets[:-1] + shift] = movement.back_reads
+        back[places[:-1] + shift] = movement.back_reads
     index = torch.stack([2 * near.reads, 2 * far.reads + 1], 1).flatten()
-    return Movement(index, 2 * near.offsets, back, starts)
+    return Movement(index, 2 * places, back, starts)
 
 
 def _sorted(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
