@@ -3,7 +3,7 @@
 They are imported whenever the command is, so each imports what it needs in `run`.
 """
 
-from symgnn.commands import demo, reproduce
+from symgnn.commands import demo, evaluate, predict, reproduce, train
 
 #: In the order of `symgnn --help`.
-COMMANDS = (demo, reproduce)
+COMMANDS = (demo, train, evaluate, predict, reproduce)

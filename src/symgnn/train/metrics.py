@@ -1,0 +1,126 @@
+"""Losses, and what is measured of predictions: sums over rows, which add up over devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from symgnn.data.task import Task
+
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "mse": F.mse_loss,
+    "mae": F.l1_loss,
+    "huber": F.huber_loss,
+}
+#: Numbers of which more is better.
+RISING = ("accuracy", "f1")
+
+
+class Sums(NamedTuple):
+    """Of the losses of S models: their weighted sums `[S]`, and the sum of the weights."""
+
+    losses: Tensor
+    weight: Tensor
+
+
+def loss_sums(
+    outputs: Tensor, y: Tensor, task: Task, loss: str = "mse", class_weights: Tensor | None = None
+) -> Sums:
+    """The losses of outputs `[S, rows, outputs]` for answers as the task has them."""
+    if task.kind == "classification":
+        models, rows, classes = outputs.shape
+        each = F.cross_entropy(
+            outputs.reshape(-1, classes), y.repeat(models), class_weights, reduction="none"
+        )
+        weight = y.new_tensor(rows, dtype=outputs.dtype)
+        if class_weights is not None:
+            weight = class_weights[y].sum()
+        return Sums(each.view(models, rows).sum(1), weight)
+    each = LOSSES[loss](outputs, y.expand_as(outputs), reduction="none")
+    return Sums(each.flatten(1).sum(1), outputs.new_tensor(y.numel()))
+
+
+def balanced(counts: Tensor) -> Tensor:
+    """Class weights that give every class the same say, with mean 1 over the rows."""
+    return counts.sum() / (len(counts) * counts.clamp(min=1))
+
+
+def columns_of(task: Task) -> list[str]:
+    """What each target's numbers are called besides mae or mse: nothing where there is one."""
+    if task.level == "coordinates" or len(task.targets) == 1:
+        return [""]
+    return [f" {name}" for name in task.targets]
+
+
+class Metrics:
+    """Numbers of S models, summed up batch by batch, in the units of the targets."""
+
+    def __init__(self, task: Task, models: int, device: torch.device | str = "cpu") -> None:
+        self.task = task
+        shapes: dict[str, tuple[int, ...]] = {"loss": (models,), "weight": (1,)}
+        if task.kind == "classification":
+            shapes["confusion"] = (models, task.outputs, task.outputs)
+        else:
+            shapes |= dict.fromkeys(("absolute", "squared"), (models, len(columns_of(task))))
+            shapes["rows"] = (1,)
+        self.sums = {
+            name: torch.zeros(shape, dtype=torch.float64, device=device)
+            for name, shape in shapes.items()
+        }
+
+    def add(self, sums: Sums, physical: Tensor, y: Tensor) -> None:
+        """Count a batch: its losses, and outputs `[S, rows, outputs]` and answers in units."""
+        total = self.sums
+        total["loss"] += sums.losses
+        total["weight"] += sums.weight
+        if self.task.kind == "classification":
+            classes = self.task.outputs
+            place = y * classes + physical.argmax(-1)
+            for model, places in enumerate(place):
+                found = torch.bincount(places, minlength=classes**2)
+                total["confusion"][model] += found.view(classes, classes)
+            return
+        error = (physical - y).double()
+        if len(columns_of(self.task)) == 1:
+            error = error.flatten(1).unsqueeze(-1)
+        total["absolute"] += error.abs().sum(1)
+        total["squared"] += error.square().sum(1)
+        total["rows"] += error.shape[1]
+
+    def reduce(self, over_devices: Callable[[Tensor], Tensor]) -> None:
+        """Add up over devices."""
+        self.sums = {name: over_devices(value) for name, value in self.sums.items()}
+
+    def values(self) -> dict[str, Tensor]:
+        """Every number, `[S]`, by its name."""
+        sums = {name: value.cpu() for name, value in self.sums.items()}
+        found = {"loss": sums["loss"] / sums["weight"]}
+        if self.task.kind == "classification":
+            found["accuracy"] = _accuracy(sums["confusion"])
+            found["f1"] = _f1(sums["confusion"])
+            return found
+        for k, column in enumerate(columns_of(self.task)):
+            found[f"mae{column}"] = sums["absolute"][:, k] / sums["rows"]
+            found[f"mse{column}"] = sums["squared"][:, k] / sums["rows"]
+        return found
+
+
+def names_of(task: Task) -> list[str]:
+    """The names of the numbers, in order."""
+    return list(Metrics(task, 1).values())
+
+
+def _accuracy(confusion: Tensor) -> Tensor:
+    return confusion.diagonal(dim1=1, dim2=2).sum(1) / confusion.sum((1, 2))
+
+
+def _f1(confusion: Tensor) -> Tensor:
+    """Of the second class where there are two, else the mean over the classes."""
+    hits = confusion.diagonal(dim1=1, dim2=2)
+    both = confusion.sum(1) + confusion.sum(2)
+    each = torch.where(both > 0, 2 * hits / both.clamp(min=1), 0.0)
+    return each[:, 1] if confusion.shape[1] == 2 else each.mean(1)

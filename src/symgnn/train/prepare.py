@@ -1,0 +1,154 @@
+"""What training has to know of the data, and the model that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from symgnn.data.task import Splits, Task
+from symgnn.nn import Model, build
+from symgnn.train.config import Config, in_section
+
+#: The values of a graph that a model can read, and what their width is called in `build`.
+WIDTHS = {
+    "x": "node_features",
+    "edge_attr": "edge_features",
+    "angle_attr": "angle_features",
+    "u": "graph_features",
+}
+
+
+def sizes_of(graph: Data, drop: Sequence[str] = ()) -> dict[str, int]:
+    """What `build` is told by a graph: its dimension, and how wide each of its values is."""
+    sizes = {"dimension": graph.pos.shape[1]}
+    for name, option in WIDTHS.items():
+        value = None if name in drop else getattr(graph, name, None)
+        sizes[option] = 0 if value is None else int(value.shape[-1])
+    return sizes
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """Between targets in their units and what a model gives: `(y - mean) / deviation`."""
+
+    mean: Tensor  # [targets]
+    deviation: Tensor  # [targets]
+
+    def __call__(self, y: Tensor) -> Tensor:
+        return (y - self.mean.to(y)) / self.deviation.to(y)
+
+    def back(self, outputs: Tensor) -> Tensor:
+        """In units of the targets."""
+        return outputs * self.deviation.to(outputs) + self.mean.to(outputs)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What training has to know of the data, found in one pass over them."""
+
+    sizes: dict[str, int]
+    scaler: Scaler
+    counts: dict[str, int]  # graphs of each split
+    class_counts: Tensor  # [classes], rows of the training graphs
+
+    def as_dict(self) -> dict[str, Any]:
+        """In plain numbers."""
+        plain = asdict(self)
+        plain["scaler"] = {k: v.tolist() for k, v in plain["scaler"].items()}
+        plain["class_counts"] = self.class_counts.tolist()
+        return plain
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> Facts:
+        """What :meth:`as_dict` gave, perhaps with more beside it."""
+        exact = {k: torch.tensor(v, dtype=torch.float64) for k, v in plain["scaler"].items()}
+        counts = torch.tensor(plain["class_counts"], dtype=torch.long)
+        return Facts(plain["sizes"], Scaler(**exact), plain["counts"], counts)
+
+
+def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) -> Facts:
+    """Check every graph against the task and the first one; find the targets' mean and spread."""
+    task = splits.task
+    counts, sizes = {}, None
+    targets = []
+    for name in ("train", "validation", "test"):
+        graphs = getattr(splits, name)
+        counts[name] = len(graphs)
+        if not len(graphs):
+            raise ValueError(f"data: there are no graphs to {_PURPOSE[name]}; give at least one")
+        for k in range(len(graphs)):
+            graph = graphs[k]
+            found = sizes_of(graph, drop)
+            sizes = sizes or found
+            where = f"graph {k} of {name}"
+            if found != sizes:
+                key = next(key for key in sizes if sizes[key] != found[key])
+                raise ValueError(
+                    f"data: {where} has {key} {found[key]}, the first has {sizes[key]}; "
+                    "all graphs need the same"
+                )
+            check_answers(graph, task, where)
+            if name == "train":
+                targets.append(graph.y)
+    y = torch.cat(targets)
+    assert sizes is not None
+    if task.kind == "classification":
+        return Facts(sizes, _unit(1), counts, torch.bincount(y, minlength=len(task.classes)))
+    scaler = _unit(y.shape[1])
+    if standardise and task.level != "coordinates":
+        exact = y.double()
+        deviation = exact.std(0, correction=0)
+        scaler = Scaler(exact.mean(0), torch.where(deviation > 0, deviation, 1.0))
+    return Facts(sizes, scaler, counts, torch.zeros(0, dtype=torch.long))
+
+
+_PURPOSE = {"train": "train on", "validation": "choose by", "test": "measure on"}
+
+
+def _unit(targets: int) -> Scaler:
+    return Scaler(torch.zeros(targets), torch.ones(targets))
+
+
+def check_answers(graph: Data, task: Task, where: str) -> None:
+    """The answers have the shape and type that the task has, and are finite."""
+    y = getattr(graph, "y", None)
+    if not isinstance(y, Tensor):
+        raise ValueError(f"y: {where} has none; give each graph its answer")
+    rows = {"graph": 1, "edge": graph.num_edges}.get(task.level, graph.num_nodes)
+    if task.kind == "classification":
+        if y.is_floating_point() or y.shape != (rows,):
+            raise ValueError(f"y: {where} has {y.dtype} {list(y.shape)}; give whole numbers")
+        if y.numel() and not 0 <= int(y.min()) <= int(y.max()) < len(task.classes):
+            raise ValueError(f"y: {where} has a class that is not one of 0 to {task.outputs - 1}")
+    elif y.shape != (rows, task.outputs):
+        raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {task.outputs}]")
+    elif not y.isfinite().all():
+        raise ValueError(f"y: {where} has a value that is not finite; leave that graph out")
+
+
+def dropped(config: Config) -> list[str]:
+    """The values that the section `data` takes away."""
+    drop = config.data.get("drop") or []
+    return [drop] if isinstance(drop, str) else list(drop)
+
+
+def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
+    """The model of a config, for graphs of these sizes."""
+    model = dict(config.model)
+    with in_section("model"):
+        built = build(model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model)
+    return built.double() if config.train.precision == "64" else built
+
+
+def physical(
+    outputs: Tensor, y: Tensor, task: Task, scaler: Scaler, scale: float
+) -> tuple[Tensor, Tensor]:
+    """Outputs and answers in the units of the source."""
+    if task.level == "coordinates":
+        return outputs / scale, y / scale
+    return (outputs if task.kind == "classification" else scaler.back(outputs)), y

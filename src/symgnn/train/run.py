@@ -1,0 +1,211 @@
+"""A run: from a config to a directory with everything that was found."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from rich.console import Console
+from torch import Tensor
+
+from symgnn.data.task import Splits
+from symgnn.nn import Model
+from symgnn.store import environment, source_hash, write_json, write_whole
+from symgnn.train import datasets
+from symgnn.train.config import Config, read_config
+from symgnn.train.keeper import Keeper
+from symgnn.train.loader import Graphs
+from symgnn.train.members import Members
+from symgnn.train.metrics import balanced, names_of
+from symgnn.train.module import Module
+from symgnn.train.prepare import Facts, dropped, make_model, measure
+from symgnn.train.progress import Progress
+from symgnn.train.trained import evaluate, load
+
+PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
+
+
+def train(
+    config: Config, out: Path, *, resume: bool = False, console: Console | None = None
+) -> Splits | None:
+    """Train into the directory `out`; give the graphs, in the first of several processes.
+
+    With `resume`, a run that was stopped at any moment goes on to the weights that it would have
+    had.
+    """
+    console = console or Console(quiet=True)
+    first = getattr(rank_zero_only, "rank", None) in (None, 0)
+    if first:
+        check_directory(out, config, resume)
+    splits = datasets.load(config.data)
+    facts = measure(splits, dropped(config), config.train.standardise)
+    make = partial(make_model, config, splits.task, facts.sizes)
+    check(config, splits, make)
+    if first:
+        write_whole(out / "config.yaml", config.to_yaml().encode())
+        write_json(out / "run.json", about(config, splits, facts, make()))
+        console.print(f"{make()}", markup=False, soft_wrap=True)
+    for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
+        fit(config, splits, facts, make, seeds, out / name, console)
+    return splits if first else None
+
+
+def finish(out: Path, splits: Splits) -> dict[str, Any]:
+    """Measure the best weights on every split; write and give `metrics.json`."""
+    metrics = evaluate(load(out), splits, ("train", "validation", "test"))
+    write_json(out / "metrics.json", metrics)
+    return metrics
+
+
+def check_directory(out: Path, config: Config, resume: bool) -> None:
+    """A run is never overwritten, and goes on with the config that it began with."""
+    if (out / "config.yaml").exists():
+        if not resume:
+            raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
+        before = read_config(out).as_dict()
+        now = config.as_dict()
+        for section, part in now.items():
+            for key in sorted({*part, *before[section]}):
+                old, new = before[section].get(key), part.get(key)
+                if old != new and (section, key) not in MAY_CHANGE:
+                    raise ValueError(
+                        f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
+                        "give the same, or another --out"
+                    )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out: cannot make {out} ({error.strerror}); choose another") from None
+
+
+#: What can be another when a run goes on, because weights depend on it by rounding at most.
+MAY_CHANGE = (("train", "workers"), ("train", "devices"), ("train", "accelerator"))
+
+
+def check(config: Config, splits: Splits, make: Callable[[], Model]) -> None:
+    """What can only be checked with the data: the model, what is monitored, a first graph."""
+    train, known = config.train, names_of(splits.task)
+    if train.monitor not in known:
+        raise ValueError(f"train.monitor: is {train.monitor!r}; choose from {', '.join(known)}")
+    if train.epochs % train.validate_every:
+        raise ValueError(
+            f"train.epochs: is {train.epochs}; give a multiple of train.validate_every, which is "
+            f"{train.validate_every}"
+        )
+    if train.class_weights != "none" and splits.task.kind != "classification":
+        raise ValueError("train.class_weights: there are no classes; leave it out")
+    model = make()
+    graphs = prepared(config, splits, model)["train"]
+    with torch.no_grad():
+        model.eval()(graphs[0])
+
+
+def prepared(config: Config, splits: Splits, model: Model) -> dict[str, Graphs]:
+    """The splits as the model reads them."""
+    dtype = torch.float64 if config.train.precision == "64" else torch.float32
+    options: dict[str, Any] = {"drop": dropped(config), "dtype": dtype}
+    names = ("train", "validation", "test")
+    return {n: Graphs(getattr(splits, n), angles=model.needs_angles, **options) for n in names}
+
+
+def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[str, Any]:
+    """What the run was made of, and what its model needs to be built again."""
+    train = config.train
+    return {
+        "seeds": list(range(train.seed, train.seed + train.seeds)),
+        "task": dataclasses.asdict(splits.task),
+        "scale": splits.scale,
+        **facts.as_dict(),
+        "model": repr(model),
+        "symmetry": str(model.symmetry),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "about": splits.about,
+        "code": source_hash(),
+        "environment": environment(),
+    }
+
+
+def fit(
+    config: Config,
+    splits: Splits,
+    facts: Facts,
+    make: Callable[[], Model],
+    seeds: list[int],
+    directory: Path,
+    console: Console,
+) -> None:
+    """Train a group of seeds, from the beginning or from where it was."""
+    directory.mkdir(parents=True, exist_ok=True)
+    members = Members(make, seeds)
+    weights: Tensor | None = None
+    if config.train.class_weights == "balanced":
+        weights = balanced(facts.class_counts).to(torch.float32)
+    module = Module(
+        members,
+        splits.task,
+        config.train,
+        facts.scaler,
+        prepared(config, splits, make()),
+        scale=splits.scale,
+        class_weights=weights,
+    )
+    keeper = Keeper(directory, module)
+    if not keeper.resume(module):
+        return
+    if config.train.compile and members.model is not None:
+        members.model.compile(dynamic=True)
+    with _quiet():
+        trainer = _trainer(config, module, directory, [keeper, Progress(console, keeper)])
+        trainer.fit(module)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+
+
+def _trainer(config: Config, module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
+    train = config.train
+    devices, nodes = train.devices, 1
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun has started the processes
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        nodes = int(os.environ["WORLD_SIZE"]) // devices
+    return Trainer(
+        accelerator=train.accelerator,
+        devices=devices,
+        num_nodes=nodes,
+        strategy="ddp" if devices * nodes > 1 else "auto",
+        max_epochs=train.epochs - module.epoch,
+        check_val_every_n_epoch=train.validate_every,
+        precision=PRECISION[train.precision],  # type: ignore[arg-type]
+        callbacks=callbacks,
+        logger=TensorBoardLogger(
+            directory, name="", version="tensorboard", purge_step=module.epoch
+        ),
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        inference_mode=False,
+        num_sanity_val_steps=0,
+    )
+
+
+class _quiet(warnings.catch_warnings):  # noqa: N801
+    """Without what Lightning says of the machine, and of loaders without workers."""
+
+    def __enter__(self) -> Any:
+        found = super().__enter__()
+        warnings.filterwarnings("ignore", ".*does not have many workers.*")
+        warnings.filterwarnings("ignore", ".*LeafSpec.* is deprecated", FutureWarning)
+        warnings.filterwarnings("ignore", ".*is smaller than the logging interval.*")
+        for name in ("lightning.pytorch", "lightning.fabric"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        return found
