@@ -10,7 +10,7 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     predict = commands.add_parser("predict", help="predict with a run, for files or a split")
     predict.add_argument(
-        "directory", metavar="run", type=Path, help="the directory that symgnn train wrote"
+        "directory", metavar="run", type=Path, help="what symgnn train wrote"
     )
     predict.add_argument("files", nargs="*", type=Path, help="files as the run was trained on")
     predict.add_argument(

@@ -54,7 +54,7 @@ def _parts(
     title: str, record: dict[str, Any], metrics: Metrics, config: str, picture: bytes | None
 ) -> list[str]:
     task = record["task"]
-    asked = f"{task['kind']} of {', '.join(task['targets'])} for each {task['level']}"
+    asked = f"{task['kind'].capitalize()} of {', '.join(task['targets'])} for each {task['level']}"
     asked = asked.replace("for each coordinates", "as coordinates")
     seeds = record["seeds"]
     over = f", mean±deviation over {len(seeds)} initialisations" if len(seeds) > 1 else ""

@@ -75,10 +75,10 @@ class Keeper(Callback):
             if better.any():
                 content = {"value": self.value, "epoch": self.epoch, "members": self.states}
                 write_checkpoint(self.best_path, {"seeds": module.members.seeds, **content})
-            write_checkpoint(self.last_path, self.everything(trainer, module))
             self.table.add(module, found)
             for logger in trainer.loggers:
                 logger.log_metrics(self.table.flat(found), module.epoch)
+            write_checkpoint(self.last_path, self.everything(trainer, module))
         trainer.should_stop = self.out_of_patience(module)
 
     def compare(self, module: Module, value: Tensor) -> Tensor:

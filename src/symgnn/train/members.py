@@ -37,18 +37,14 @@ class Members(nn.Module):
         """The outputs `[S, ...]`."""
         if self.model is not None:
             return self.model(data).unsqueeze(0)
+        if self._stack.model.training != self.training:  # it is none of this module's children
+            self._stack.model.train(self.training)
         return self._stack(data)
 
     @property
     def topology(self) -> Callable[[Data], Topology] | None:
         """What makes the topology of a batch, where the model has one."""
         return getattr(self._stack.model, "topology", None)
-
-    def train(self, mode: bool = True) -> Members:
-        """Also that of the stack, which is no module."""
-        super().train(mode)
-        self._stack.model.train(mode)
-        return self
 
     def _apply(self, function: Callable[[Tensor], Tensor], recurse: bool = True) -> Members:
         super()._apply(function, recurse)
