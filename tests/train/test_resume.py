@@ -49,28 +49,49 @@ def check_same(run: Path, whole: Path) -> None:
     assert not list(run.glob("seed*/.*"))  # nothing half-written is left
 
 
-@pytest.mark.parametrize("moment", ["half", "written", "renamed"])
-def test_killed_while_writing(moment: str, whole: Path, tmp_path: Path) -> None:
-    """In each of the first ten files: config, record, then best and last of several epochs."""
-    crashes = 0
-    for count in range(1, 11):
-        process = start(SMALL, tmp_path / "run", (moment, count))
+#: The n-th file that a process writes: config, record, then best, last, best, last, ...
+CRASHES = [("half", 1), ("written", 2), ("renamed", 3), ("half", 3), ("half", 4), ("renamed", 4)]
+CRASHES += [("written", 5), ("renamed", 5)]
+
+
+def test_killed_while_writing(whole: Path, tmp_path: Path) -> None:
+    for crash in CRASHES:
+        process = start(SMALL, tmp_path / "run", crash)
         process.join()
-        crashes += process.exitcode == -signal.SIGKILL
-    assert crashes >= 4
+        assert process.exitcode == -signal.SIGKILL, crash
     check_same(finished(SMALL, tmp_path / "run"), whole)
 
 
 def test_killed_at_random_moments(whole: Path, tmp_path: Path) -> None:
+    killed_at_random_moments(SMALL, whole, tmp_path / "run", longest=1.5, times=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [{"together": False}, {"schedule": "plateau", "plateau_patience": 1}, {"precision": "64"}],
+    ids=str,
+)
+def test_killed_often(changes: dict, tmp_path: Path) -> None:
+    config = {**SMALL, "train": {**SMALL["train"], "epochs": 12, **changes}}
+    whole = finished(config, tmp_path / "whole")
+    for count in range(1, 12):
+        for moment in ("half", "written", "renamed"):
+            start(config, tmp_path / "run", (moment, count)).join()
+    check_same(finished(config, tmp_path / "run"), whole)
+    killed_at_random_moments(config, whole, tmp_path / "random", longest=4, times=20)
+
+
+def killed_at_random_moments(
+    config: dict, whole: Path, run: Path, *, longest: float, times: int
+) -> None:
     moments = random.Random(0)
     kills = 0
-    for _ in range(40):
-        process = start(SMALL, tmp_path / "run")
-        process.join(moments.uniform(0.2, 1.5))
+    for _ in range(times):
+        process = start(config, run)
+        process.join(moments.uniform(0, longest))
         process.kill()
         process.join()
         kills += process.exitcode == -signal.SIGKILL
-        if process.exitcode == 0:
-            break
     assert kills >= 2
-    check_same(finished(SMALL, tmp_path / "run"), whole)
+    check_same(finished(config, run), whole)

@@ -9,9 +9,7 @@ from pathlib import Path
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     evaluate = commands.add_parser("evaluate", help="measure a run on the graphs of its dataset")
-    evaluate.add_argument(
-        "directory", metavar="run", type=Path, help="what symgnn train wrote"
-    )
+    evaluate.add_argument("directory", metavar="run", type=Path, help="what symgnn train wrote")
     evaluate.add_argument(
         "--split",
         action="append",

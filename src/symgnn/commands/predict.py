@@ -9,9 +9,7 @@ from pathlib import Path
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     predict = commands.add_parser("predict", help="predict with a run, for files or a split")
-    predict.add_argument(
-        "directory", metavar="run", type=Path, help="what symgnn train wrote"
-    )
+    predict.add_argument("directory", metavar="run", type=Path, help="what symgnn train wrote")
     predict.add_argument("files", nargs="*", type=Path, help="files as the run was trained on")
     predict.add_argument(
         "--split", choices=("train", "validation", "test"), help="graphs of the run's dataset"

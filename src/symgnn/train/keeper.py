@@ -43,22 +43,25 @@ class Keeper(Callback):
         self.last_value = self.value
         self.states = module.members.states()
 
+    def clean(self) -> None:
+        """Take away what a process that was killed has begun."""
+        for left in self.last_path.parent.glob(".*.ckpt.*"):
+            left.unlink()
+        last = read_checkpoint(self.last_path)["epoch"] if self.last_path.exists() else 0
+        self.table.keep(last)
+
     def resume(self, module: Module) -> bool:
         """Go on from what is there; whether there is anything left to do."""
-        for left in self.last_path.parent.glob(".*.ckpt.*"):  # of a process that was killed
-            left.unlink()
         if self.best_path.exists():
             best = read_checkpoint(self.best_path)
             self.value, self.epoch, self.states = best["value"], best["epoch"], best["members"]
         if not self.last_path.exists():
-            self.table.keep(0)
             return True
         last = read_checkpoint(self.last_path)
         module.members.load_states(last["members"])
         module.epoch, module.step, module.rate = last["epoch"], last["step"], last["rate"]
         module.saved_optimizer, module.saved_precision = last["optimizer"], last["precision"]
         self.seconds = last["seconds"]
-        self.table.keep(module.epoch)
         return not (module.epoch >= module.settings.epochs or self.out_of_patience(module))
 
     def on_validation_end(self, trainer: Trainer, module: Module) -> None:  # type: ignore[override]

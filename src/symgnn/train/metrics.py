@@ -33,6 +33,8 @@ def loss_sums(
     """The losses of outputs `[S, rows, outputs]` for answers as the task has them."""
     if task.kind == "classification":
         models, rows, classes = outputs.shape
+        if class_weights is not None:
+            class_weights = class_weights.to(outputs)
         each = F.cross_entropy(
             outputs.reshape(-1, classes), y.repeat(models), class_weights, reduction="none"
         )

@@ -86,8 +86,7 @@ class Module(LightningModule):
         y = batch.y
         if self.task.kind == "regression":
             y = self.scaler(y)
-        weights = None if self.class_weights is None else self.class_weights.to(outputs)
-        found = loss_sums(outputs, y, self.task, self.settings.loss, weights)
+        found = loss_sums(outputs, y, self.task, self.settings.loss, self.class_weights)
         if bool(batch.spare.all()):
             found = Sums(found.losses * 0, found.weight * 0)
         return found, outputs

@@ -44,7 +44,7 @@ def train(
     had.
     """
     console = console or Console(quiet=True)
-    first = getattr(rank_zero_only, "rank", None) in (None, 0)
+    first = is_first()
     if first:
         check_directory(out, config, resume)
     splits = datasets.load(config.data)
@@ -58,6 +58,11 @@ def train(
     for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
         fit(config, splits, facts, make, seeds, out / name, console)
     return splits if first else None
+
+
+def is_first() -> bool:
+    """Whether this is the first of the processes that train together, the one that writes."""
+    return getattr(rank_zero_only, "rank", None) in (None, 0)
 
 
 def finish(out: Path, splits: Splits) -> dict[str, Any]:
@@ -160,6 +165,8 @@ def fit(
         class_weights=weights,
     )
     keeper = Keeper(directory, module)
+    if is_first():
+        keeper.clean()
     if not keeper.resume(module):
         return
     if config.train.compile and members.model is not None:

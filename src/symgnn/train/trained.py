@@ -100,7 +100,7 @@ class Trained(nn.Module):
         train = self.config.train
         weights = None
         if train.class_weights == "balanced":
-            weights = balanced(self.facts.class_counts).float()
+            weights = balanced(self.facts.class_counts)
         metrics = Metrics(self.task, len(self.models))
         ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
         for k in range(len(ready)):
