@@ -41,9 +41,10 @@ def solids(level: str = "node", kind: str = "regression", scale: float = 1.0):
         if kind == "classification":
             graph.y = (numbers.long() + k) % 3
         graph.pos = graph.pos * scale
-    task = Task(level, kind, ("energy", "charge"), ("eV", ""))
     if kind == "classification":
         task = Task(level, kind, ("colour",), classes=("red", "green", "blue"))
+    else:
+        task = Task(level, kind, ("energy", "charge"), ("eV", ""))
     return Splits(graphs, graphs, graphs, task, scale=scale)
 
 
