@@ -87,12 +87,16 @@ class Module(LightningModule):
         if self.task.kind == "regression":
             y = self.scaler(y)
         found = loss_sums(outputs, y, self.task, self.settings.loss, self.class_weights)
-        if bool(batch.spare.all()):
+        if batch.spare:
             found = Sums(found.losses * 0, found.weight * 0)
         return found, outputs
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
-        torch.manual_seed(mixed(self.settings.seed, self.step, self.global_rank))
+        # not torch.manual_seed, which without a GPU notes the call, with its stack, every time
+        seed = mixed(self.settings.seed, self.step, self.global_rank)
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         found, _outputs = self.sums(batch)
         # gradients are averaged over devices, so each weighs by its part of the whole batch
         whole = self.over_devices(found.weight)
@@ -103,7 +107,7 @@ class Module(LightningModule):
 
     def validation_step(self, batch: Batch, _: int) -> None:
         found, outputs = self.sums(batch)
-        if not bool(batch.spare.all()):
+        if not batch.spare:
             self.metrics.add(found, *physical(outputs, batch.y, self.task, self.scaler, self.scale))
 
     def over_devices(self, value: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
 from symgnn.train.config import Config, in_section
+from symgnn.train.metrics import balanced
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
 WIDTHS = {
@@ -55,6 +56,10 @@ class Facts:
     scaler: Scaler
     counts: dict[str, int]  # graphs of each split
     class_counts: Tensor  # [classes], rows of the training graphs
+
+    def class_weights(self, how: str) -> Tensor | None:
+        """The weight of each class in the loss, where they are `balanced`."""
+        return balanced(self.class_counts) if how == "balanced" else None
 
     def as_dict(self) -> dict[str, Any]:
         """In plain numbers."""

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from rich.console import Console
-from torch import Tensor
+from torch_geometric.data import Data
 
 from symgnn.data.task import Splits
 from symgnn.nn import Model
@@ -26,7 +26,7 @@ from symgnn.train.config import Config, read_config
 from symgnn.train.keeper import Keeper
 from symgnn.train.loader import Graphs
 from symgnn.train.members import Members
-from symgnn.train.metrics import balanced, names_of
+from symgnn.train.metrics import names_of
 from symgnn.train.module import Module
 from symgnn.train.prepare import Facts, dropped, make_model, measure
 from symgnn.train.progress import Progress
@@ -50,13 +50,24 @@ def train(
     splits = datasets.load(config.data)
     facts = measure(splits, dropped(config), config.train.standardise)
     make = partial(make_model, config, splits.task, facts.sizes)
-    check(config, splits, make)
+    model = make()
+    check(config, splits, model)
     if first:
         write_whole(out / "config.yaml", config.to_yaml().encode())
-        write_json(out / "run.json", about(config, splits, facts, make()))
-        console.print(f"{make()}", markup=False, soft_wrap=True)
+        write_json(out / "run.json", about(config, splits, facts, model))
+        console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
+    graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
     for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
-        fit(config, splits, facts, make, seeds, out / name, console)
+        module = Module(
+            Members(make, seeds),
+            splits.task,
+            config.train,
+            facts.scaler,
+            graphs,
+            scale=splits.scale,
+            class_weights=facts.class_weights(config.train.class_weights),
+        )
+        fit(module, out / name, console)
     return splits if first else None
 
 
@@ -97,7 +108,7 @@ def check_directory(out: Path, config: Config, resume: bool) -> None:
 MAY_CHANGE = (("train", "workers"), ("train", "devices"), ("train", "accelerator"))
 
 
-def check(config: Config, splits: Splits, make: Callable[[], Model]) -> None:
+def check(config: Config, splits: Splits, model: Model) -> None:
     """What can only be checked with the data: the model, what is monitored, a first graph."""
     train, known = config.train, names_of(splits.task)
     if train.monitor not in known:
@@ -109,18 +120,14 @@ def check(config: Config, splits: Splits, make: Callable[[], Model]) -> None:
         )
     if train.class_weights != "none" and splits.task.kind != "classification":
         raise ValueError("train.class_weights: there are no classes; leave it out")
-    model = make()
-    graphs = prepared(config, splits, model)["train"]
     with torch.no_grad():
-        model.eval()(graphs[0])
+        model.eval()(ready(config, [splits.train[0]], model)[0])
 
 
-def prepared(config: Config, splits: Splits, model: Model) -> dict[str, Graphs]:
-    """The splits as the model reads them."""
+def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
+    """Graphs as the model reads them."""
     dtype = torch.float64 if config.train.precision == "64" else torch.float32
-    options: dict[str, Any] = {"drop": dropped(config), "dtype": dtype}
-    names = ("train", "validation", "test")
-    return {n: Graphs(getattr(splits, n), angles=model.needs_angles, **options) for n in names}
+    return Graphs(graphs, drop=dropped(config), dtype=dtype, angles=model.needs_angles)
 
 
 def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[str, Any]:
@@ -140,46 +147,25 @@ def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[st
     }
 
 
-def fit(
-    config: Config,
-    splits: Splits,
-    facts: Facts,
-    make: Callable[[], Model],
-    seeds: list[int],
-    directory: Path,
-    console: Console,
-) -> None:
+def fit(module: Module, directory: Path, console: Console) -> None:
     """Train a group of seeds, from the beginning or from where it was."""
     directory.mkdir(parents=True, exist_ok=True)
-    members = Members(make, seeds)
-    weights: Tensor | None = None
-    if config.train.class_weights == "balanced":
-        weights = balanced(facts.class_counts).to(torch.float32)
-    module = Module(
-        members,
-        splits.task,
-        config.train,
-        facts.scaler,
-        prepared(config, splits, make()),
-        scale=splits.scale,
-        class_weights=weights,
-    )
     keeper = Keeper(directory, module)
     if is_first():
         keeper.clean()
     if not keeper.resume(module):
         return
-    if config.train.compile and members.model is not None:
-        members.model.compile(dynamic=True)
+    if module.settings.compile and module.members.model is not None:
+        module.members.model.compile(dynamic=True)
     with _quiet():
-        trainer = _trainer(config, module, directory, [keeper, Progress(console, keeper)])
+        trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
         trainer.fit(module)
     if trainer.interrupted:
         raise KeyboardInterrupt
 
 
-def _trainer(config: Config, module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
-    train = config.train
+def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
+    train = module.settings
     devices, nodes = train.devices, 1
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun has started the processes
         devices = int(os.environ["LOCAL_WORLD_SIZE"])

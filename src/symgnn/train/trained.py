@@ -17,7 +17,7 @@ from symgnn.store import read_json
 from symgnn.train.checkpoint import read_checkpoint
 from symgnn.train.config import Config, read_config
 from symgnn.train.loader import Batches, Graphs, loader
-from symgnn.train.metrics import Metrics, balanced, loss_sums
+from symgnn.train.metrics import Metrics, loss_sums
 from symgnn.train.prepare import (
     Facts,
     Scaler,
@@ -98,9 +98,7 @@ class Trained(nn.Module):
     def evaluate(self, graphs: Sequence[Data]) -> dict[str, list[float]]:
         """Every number for each seed, on graphs of a split, whose coordinates are scaled."""
         train = self.config.train
-        weights = None
-        if train.class_weights == "balanced":
-            weights = balanced(self.facts.class_counts)
+        weights = self.facts.class_weights(train.class_weights)
         metrics = Metrics(self.task, len(self.models))
         ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
         for k in range(len(ready)):
