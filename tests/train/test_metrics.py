@@ -5,8 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from symgnn.data.task import Task
-from symgnn.train.metrics import Metrics, balanced, loss_sums
-from symgnn.train.prepare import Scaler
+from symgnn.train.metrics import Judge, Metrics, Scaler, balanced, loss_sums
 
 ENERGIES = Task("graph", "regression", ("energy", "gap"), ("eV", "eV"))
 COLOURS = Task("node", "classification", ("colour",), classes=("red", "green", "blue"))
@@ -20,9 +19,10 @@ def rng() -> torch.Generator:
 def split_up(task: Task, outputs: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
     """The numbers, counted on two devices in batches of unequal size."""
     devices = [Metrics(task, len(outputs)) for _ in range(2)]
+    judge = Judge(task, Scaler(torch.zeros(2), torch.ones(2)))
     for k, rows in enumerate(torch.arange(len(y)).split([3, 5, 1, len(y) - 9])):
         part = outputs[:, rows]
-        devices[k % 2].add(loss_sums(part, y[rows], task), part, y[rows])
+        devices[k % 2].add(*judge(part, y[rows]))
     first, second = devices
     others = iter(list(second.sums.values()))
     first.reduce(lambda value: value + next(others))
@@ -88,7 +88,17 @@ def test_other_losses(name: str, function) -> None:
 
 
 def test_scaler_goes_back() -> None:
-    scaler = Scaler(torch.tensor([-400.0, 2.0]), torch.tensor([40.0, 0.1]))
+    scaler = Scaler(torch.tensor([-400.0, 2.0]).double(), torch.tensor([40.0, 0.1]).double())
     y = torch.randn(5, 2, generator=rng())
-    torch.testing.assert_close(scaler.back(scaler(y)), y, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(scaler.back(scaler(y)).float(), y, rtol=1e-4, atol=1e-4)
     assert scaler(torch.tensor([[-440.0, 2.1]])).tolist()[0] == pytest.approx([-1.0, 1.0], rel=1e-5)
+
+
+def test_errors_keep_their_digits_beside_large_energies() -> None:
+    """Of standardised answers, in units: exact, though energies of 1e7 have no such digits."""
+    scaler = Scaler(torch.tensor([1e7, 0]).double(), torch.tensor([2.0, 1]).double(), done=True)
+    y, outputs = torch.zeros(4, 2), torch.full((1, 4, 2), 0.001)
+    metrics = Metrics(ENERGIES, 1)
+    metrics.add(*Judge(ENERGIES, scaler)(outputs, y))
+    assert float(metrics.values()["mae energy"]) == pytest.approx(0.002)
+    assert float(scaler.back(outputs)[0, 0, 0]) == pytest.approx(1e7 + 0.002, abs=1e-5)

@@ -1,7 +1,9 @@
 """Runs from config to metrics, predictions and a model in Python."""
 
 import csv
+import dataclasses
 import json
+import types
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,9 @@ from symgnn.train import datasets
 from symgnn.train.checkpoint import read_checkpoint
 from symgnn.train.config import Config, resolve
 from symgnn.train.keeper import read_log
+from symgnn.train.loader import Batches
+from symgnn.train.predictions import write_predictions
+from symgnn.train.prepare import make_model
 from symgnn.train.run import finish, train
 from symgnn.train.trained import Trained, load
 from trainings import SMALL, solids
@@ -131,6 +136,28 @@ def test_a_seed_of_several_trains_as_it_does_alone(clip: str, tmp_path: Path) ->
             torch.testing.assert_close(state[name], other[name])
 
 
+def test_a_run_is_a_plain_loop(tmp_path: Path) -> None:
+    """With the protocol of the EGNN paper: the weights of a loop over the same batches."""
+    data = {"name": "nbody", "train": 7, "validation": 2, "test": 1, "distances": True}
+    model = {"block": "egnn", "velocity": True, "hidden": 8, "layers": 2}
+    sets = ("train.epochs=3", "train.batch_size=3", "train.weight_decay=1e-3")
+    run = trained(tmp_path, *sets, "train.drop_last=true", data=data, model=model)
+    graphs, batches = list(datasets.load(data).train), Batches(7, 3, seed=1, drop_last=True)
+    torch.manual_seed(1)
+    alone = make_model(run.config, run.task, run.facts.sizes)
+    optimiser = torch.optim.Adam(alone.parameters(), 1e-3, weight_decay=1e-3)
+    for batches.epoch in range(3):
+        assert len(list(batches)) == 2
+        for numbers in batches:
+            batch = Batch.from_data_list([graphs[k] for k in numbers])
+            optimiser.zero_grad()
+            torch.nn.functional.mse_loss(alone(batch), batch.y).backward()
+            optimiser.step()
+    (state,) = states(tmp_path)
+    for name, value in alone.state_dict().items():
+        torch.testing.assert_close(state[name], value, rtol=1e-4, atol=1e-5)
+
+
 def test_best_weights_are_those_of_the_best_validation(tmp_path: Path) -> None:
     run = trained(tmp_path, "train.epochs=9", "train.learning_rate=0.3", "train.seeds=2")
     log = read_log(next(tmp_path.glob("seed*/log.csv")))
@@ -217,6 +244,40 @@ def test_compiled(tmp_path: Path) -> None:
     one = trained(tmp_path / "a", "train.compile=true", "train.seeds=2")
     two = trained(tmp_path / "b", "train.seeds=2")
     torch.testing.assert_close(one.predict(solids().test), two.predict(solids().test))
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What files a run was trained on, and how new ones are read, is known from the data."""
+    asked = {}
+
+    def load(**options):
+        asked["load"] = options
+        found = solids("graph", scale=0.5)
+        return dataclasses.replace(found, about={"read": {"edges": "bonds", "scale": 0.5}})
+
+    def read(paths, **options):
+        asked["read"] = (paths, options)
+        graphs = solids("graph", scale=0.5).test
+        for graph, name in zip(graphs, "abcde", strict=True):
+            graph.name = name
+            del graph.y
+        return graphs
+
+    files = types.SimpleNamespace(load=load)
+    monkeypatch.setattr(symgnn.data, "files", files, raising=False)
+    monkeypatch.setattr(symgnn.data, "read", read, raising=False)
+    run = trained(tmp_path, data={"path": "folder", "targets": "energies.csv", "drop": "z"})
+    assert asked["load"] == {"path": "folder", "targets": "energies.csv"}
+    assert main(["predict", str(tmp_path), "a.xyz", "b.xyz"]) == 0
+    assert asked["read"] == (["a.xyz", "b.xyz"], {"edges": "bonds", "scale": 0.5})
+    with (tmp_path / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == list("abcde")
+    expected = run.predict(solids("graph").test).value[:, 0].tolist()  # in units of the source
+    assert [float(row["energy [eV]"]) for row in rows] == pytest.approx(expected, rel=1e-4)
+    run.record["about"] = {}
+    with pytest.raises(ValueError, match="was not trained on files; give --split"):
+        write_predictions(run, tmp_path / "other.csv", [Path("a.xyz")])
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,6 @@ from symgnn.data.task import Splits, Task
 
 #: Keys of the section that every dataset takes; `drop` names values that no model shall read.
 COMMON = ("name", "drop")
-#: Keys that say how a file is read, for files to predict as for those to train on.
-READING = ("edges", "radius", "k", "units", "on_error")
 
 
 def load(options: Mapping[str, Any]) -> Splits:
@@ -32,10 +30,11 @@ def load(options: Mapping[str, Any]) -> Splits:
     return _of_data("load")(name, **given)
 
 
-def read(files: Sequence[str | os.PathLike[str]], options: Mapping[str, Any]) -> list[Data]:
-    """Graphs from files, read as those of the section `data` were, without answers."""
-    given = {key: value for key, value in options.items() if key in READING}
-    return list(_of_data("read")([str(file) for file in files], **given))
+def read(files: Sequence[str | os.PathLike[str]], about: Mapping[str, Any]) -> list[Data]:
+    """Graphs from files, in the form of those that `about` tells of: scaled, without answers."""
+    if "read" not in about:
+        raise ValueError("files: the run was not trained on files; give --split instead")
+    return list(_of_data("read")([str(file) for file in files], **about["read"]))
 
 
 def _of_data(name: str) -> Callable[..., Any]:

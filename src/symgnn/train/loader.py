@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +14,9 @@ from torch_geometric.data.collate import collate
 
 from symgnn.topology import Topology
 from symgnn.topology.rays import sorted_rays
+
+#: How many graphs are joined at once; their numbers of nodes are then kept in few bytes.
+AT_ONCE = 1000
 
 
 class Graphs(Dataset):
@@ -30,31 +34,19 @@ class Graphs(Dataset):
         dtype: torch.dtype = torch.float32,
         angles: bool = False,
     ) -> None:
-        graphs = [source[k] for k in range(len(source))]
-        whole, slices, _ = collate(Data, graphs, increment=False, add_batch=False)
-        self.starts: dict[str, Tensor] = {}  # [graphs + 1] of each value
+        parts = [
+            _joined([source[k] for k in range(start, min(start + AT_ONCE, len(source)))], angles)
+            for start in range(0, len(source), AT_ONCE)
+        ]
+        self.nodes = _starts([part.counts for part in parts])  # [graphs + 1]
         self.values: dict[str, Tensor] = {}
-        for name in whole.keys():  # noqa: SIM118
-            if isinstance(whole[name], Tensor) and name not in drop:
-                self.values[name] = whole[name]
-                self.starts[name] = slices[name]
-        self.nodes = torch.tensor([0, *(graph.num_nodes for graph in graphs)]).cumsum(0)
-        self.dims = {name: whole.__cat_dim__(name, value) for name, value in self.values.items()}
-        self.rising = [n for n, value in self.values.items() if whole.__inc__(n, value) != 0]
-        for name, value in self.values.items():
-            if value.is_floating_point():
-                self.values[name] = value.to(dtype)
-        if angles:
-            self._sort_neighbours()
-
-    def _sort_neighbours(self) -> None:
-        counts, first = self.starts["edge_index"].diff(), self.nodes[:-1]
-        edges = self.values["edge_index"] + first.repeat_interleave(counts)
-        rays = sorted_rays(edges, int(self.nodes[-1]))
-        starts = torch.searchsorted(rays[0].contiguous(), self.nodes)
-        self.values["ray_index"] = rays - first.repeat_interleave(starts.diff())
-        self.starts["ray_index"], self.dims["ray_index"] = starts, -1
-        self.rising.append("ray_index")
+        self.starts: dict[str, Tensor] = {}  # of each value, [graphs + 1]
+        self.dims, self.rising = parts[0].dims, parts[0].rising
+        for name, dim in self.dims.items():
+            if name not in drop:
+                value = torch.cat([part.values[name] for part in parts], dim)
+                self.values[name] = value.to(dtype) if value.is_floating_point() else value
+                self.starts[name] = _starts([part.starts[name].diff() for part in parts])
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
@@ -68,19 +60,52 @@ class Graphs(Dataset):
         chosen = torch.tensor([-1 - k if k < 0 else k for k in numbers])
         sizes = (self.nodes[1:] - self.nodes[:-1])[chosen]
         ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        batch, rows = Batch(), {}
+        batch = Batch()
         for name, value in self.values.items():
-            starts = self.starts[name]
-            if id(starts) not in rows:
-                rows[id(starts)] = _rows(starts, chosen)
-            index, counts = rows[id(starts)]
+            index, counts = _rows(self.starts[name], chosen)
             found = value.index_select(self.dims[name], index)
             if name in self.rising:
-                found = found + ptr[:-1].repeat_interleave(counts)
+                found = found.long() + ptr[:-1].repeat_interleave(counts)
             batch[name] = found
         batch.batch, batch.ptr = torch.arange(len(chosen)).repeat_interleave(sizes), ptr
         batch.spare = spare
         return batch
+
+
+class Joined(NamedTuple):
+    """The values of some graphs, each joined."""
+
+    counts: Tensor  # [graphs], nodes
+    values: dict[str, Tensor]
+    starts: dict[str, Tensor]  # where each graph begins, [graphs + 1]
+    dims: dict[str, int]  # along which they are joined
+    rising: list[str]  # those that hold numbers of nodes, counted in each graph from 0
+
+
+def _joined(graphs: list[Data], angles: bool) -> Joined:
+    """All tensors of the graphs; with `angles`, their sorted neighbours too."""
+    whole, slices, _ = collate(Data, graphs, increment=False, add_batch=False)
+    counts = torch.tensor([graph.num_nodes for graph in graphs])
+    values = {n: whole[n] for n in whole.keys() if isinstance(whole[n], Tensor)}  # noqa: SIM118
+    starts = {name: slices[name] for name in values}
+    dims = {name: whole.__cat_dim__(name, value) for name, value in values.items()}
+    rising = [name for name, value in values.items() if whole.__inc__(name, value) != 0]
+    if angles:
+        first, nodes = _starts([counts])[:-1], int(counts.sum())
+        edges = values["edge_index"] + first.repeat_interleave(starts["edge_index"].diff())
+        rays = sorted_rays(edges, nodes)
+        starts["ray_index"] = torch.searchsorted(rays[0].contiguous(), _starts([counts]))
+        values["ray_index"] = rays - first.repeat_interleave(starts["ray_index"].diff())
+        dims["ray_index"] = -1
+        rising.append("ray_index")
+    small = torch.int16 if int(counts.max()) < 2**15 else torch.int32
+    values |= {name: values[name].to(small) for name in rising}
+    return Joined(counts, values, starts, dims, rising)
+
+
+def _starts(counts: Sequence[Tensor]) -> Tensor:
+    """Where each part begins, and the last ends."""
+    return torch.cat([torch.zeros(1, dtype=torch.long), *counts]).cumsum(0)
 
 
 def _rows(starts: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:

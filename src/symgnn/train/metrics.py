@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,24 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
 }
 #: Numbers of which more is better.
 RISING = ("accuracy", "f1")
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """Between targets in their units and what a model gives: `(y - mean) / deviation`."""
+
+    mean: Tensor  # [targets], float64
+    deviation: Tensor  # [targets], float64
+    done: bool = False  # whether the answers of the dataset are standardised already
+
+    def __call__(self, y: Tensor) -> Tensor:
+        """Answers of the dataset as a model has to give them."""
+        return y if self.done else ((y - self.mean.to(y.device)) / self.deviation.to(y)).to(y.dtype)
+
+    def back(self, outputs: Tensor) -> Tensor:
+        """Outputs in units of the targets, in float64, as energies can be large."""
+        device = outputs.device
+        return outputs.double() * self.deviation.to(device) + self.mean.to(device)
 
 
 class Sums(NamedTuple):
@@ -74,24 +93,24 @@ class Metrics:
             for name, shape in shapes.items()
         }
 
-    def add(self, sums: Sums, physical: Tensor, y: Tensor) -> None:
-        """Count a batch: its losses, and outputs `[S, rows, outputs]` and answers in units."""
+    def add(self, sums: Sums, found: Tensor) -> None:
+        """Count a batch: its losses, and errors in units `[S, rows, targets]`.
+
+        Of a classification, a number for each true and predicted class `[S, rows]`.
+        """
         total = self.sums
         total["loss"] += sums.losses
         total["weight"] += sums.weight
         if self.task.kind == "classification":
-            classes = self.task.outputs
-            place = y * classes + physical.argmax(-1)
-            for model, places in enumerate(place):
-                found = torch.bincount(places, minlength=classes**2)
-                total["confusion"][model] += found.view(classes, classes)
+            for model, places in enumerate(found):
+                counts = torch.bincount(places, minlength=self.task.outputs**2)
+                total["confusion"][model] += counts.view_as(total["confusion"][model])
             return
-        error = (physical - y).double()
         if len(columns_of(self.task)) == 1:
-            error = error.flatten(1).unsqueeze(-1)
-        total["absolute"] += error.abs().sum(1)
-        total["squared"] += error.square().sum(1)
-        total["rows"] += error.shape[1]
+            found = found.flatten(1).unsqueeze(-1)
+        total["absolute"] += found.abs().sum(1)
+        total["squared"] += found.square().sum(1)
+        total["rows"] += found.shape[1]
 
     def reduce(self, over_devices: Callable[[Tensor], Tensor]) -> None:
         """Add up over devices."""
@@ -109,6 +128,34 @@ class Metrics:
             found[f"mae{column}"] = sums["absolute"][:, k] / sums["rows"]
             found[f"mse{column}"] = sums["squared"][:, k] / sums["rows"]
         return found
+
+
+class Judge:
+    """The losses of outputs and what :meth:`Metrics.add` counts, for a task and its units."""
+
+    def __init__(
+        self,
+        task: Task,
+        scaler: Scaler,
+        scale: float = 1.0,
+        loss: str = "mse",
+        class_weights: Tensor | None = None,
+    ) -> None:
+        self.task, self.scaler, self.scale = task, scaler, scale
+        self.loss, self.class_weights = loss, class_weights
+
+    def __call__(self, outputs: Tensor, y: Tensor) -> tuple[Sums, Tensor]:
+        """For outputs `[S, rows, outputs]` of models, and answers of the dataset."""
+        if self.task.kind == "classification":
+            sums = loss_sums(outputs, y, self.task, self.loss, self.class_weights)
+            return sums, y * self.task.outputs + outputs.argmax(-1)
+        y = self.scaler(y)
+        sums = loss_sums(outputs, y, self.task, self.loss)
+        # the difference before its unit: energies can be large beside their spread
+        error = (outputs - y).double()
+        if self.task.level == "coordinates":
+            return sums, error / self.scale
+        return sums, error * self.scaler.deviation.to(error.device)
 
 
 def names_of(task: Task) -> list[str]:

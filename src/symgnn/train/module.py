@@ -12,12 +12,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
-from symgnn.data.task import Task
 from symgnn.train.config import Training
 from symgnn.train.loader import Batches, Graphs, loader, mixed
 from symgnn.train.members import Members
-from symgnn.train.metrics import Metrics, Sums, loss_sums
-from symgnn.train.prepare import Scaler, physical
+from symgnn.train.metrics import Judge, Metrics, Sums
 
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
@@ -33,24 +31,19 @@ class Module(LightningModule):
     def __init__(
         self,
         members: Members,
-        task: Task,
         train: Training,
-        scaler: Scaler,
+        judge: Judge,
         graphs: Mapping[str, Graphs],
-        *,
-        scale: float = 1.0,
-        class_weights: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.members, self.task, self.settings = members, task, train
-        self.scaler, self.scale, self.graphs = scaler, scale, graphs
-        self.class_weights = class_weights
+        self.members, self.settings = members, train
+        self.judge, self.graphs = judge, graphs
         self.epoch = self.step = 0
         self.rate = 1.0  # by what a plateau has lowered the learning rate
         self.saved_optimizer: dict[str, Any] | None = None
         self.saved_precision: dict[str, Any] = {}
         self.learned = Sums(torch.zeros(len(members)), torch.zeros(1))
-        self.metrics = Metrics(task, len(members))
+        self.metrics = Metrics(judge.task, len(members))
         self.loaders: dict[str, DataLoader] = {}
 
     # ---- loaders
@@ -81,15 +74,11 @@ class Module(LightningModule):
     # ---- steps
 
     def sums(self, batch: Batch) -> tuple[Sums, Tensor]:
-        """Of a batch, the losses and the outputs `[S, rows, outputs]`."""
-        outputs = self.members(batch)
-        y = batch.y
-        if self.task.kind == "regression":
-            y = self.scaler(y)
-        found = loss_sums(outputs, y, self.task, self.settings.loss, self.class_weights)
+        """Of a batch, the losses and what :meth:`Metrics.add` counts."""
+        found, counted = self.judge(self.members(batch), batch.y)
         if batch.spare:
             found = Sums(found.losses * 0, found.weight * 0)
-        return found, outputs
+        return found, counted
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
         # not torch.manual_seed, which without a GPU notes the call, with its stack, every time
@@ -97,7 +86,7 @@ class Module(LightningModule):
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
-        found, _outputs = self.sums(batch)
+        found, _counted = self.sums(batch)
         # gradients are averaged over devices, so each weighs by its part of the whole batch
         whole = self.over_devices(found.weight)
         self.learned = Sums(
@@ -106,9 +95,9 @@ class Module(LightningModule):
         return found.losses.sum() * (self.trainer.world_size / whole)
 
     def validation_step(self, batch: Batch, _: int) -> None:
-        found, outputs = self.sums(batch)
+        found, counted = self.sums(batch)
         if not batch.spare:
-            self.metrics.add(found, *physical(outputs, batch.y, self.task, self.scaler, self.scale))
+            self.metrics.add(found, counted)
 
     def over_devices(self, value: Tensor) -> Tensor:
         """The sum over devices."""
@@ -138,7 +127,7 @@ class Module(LightningModule):
             self.batches.epoch = self.epoch
 
     def on_validation_epoch_start(self) -> None:
-        self.metrics = Metrics(self.task, len(self.members), self.device)
+        self.metrics = Metrics(self.judge.task, len(self.members), self.device)
 
     def found(self) -> dict[str, Tensor]:
         """The training loss of this epoch and the numbers of its validation, `[S]` each."""

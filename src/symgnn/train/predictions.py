@@ -27,16 +27,15 @@ def write_predictions(
     A row is a graph, node or edge. Numbers are in the units of the head; with several seeds each
     has a deviation beside it.
     """
-    options = trained.config.data
     if split is None:
-        graphs: Sequence[Data] = datasets.read(files, options)
+        graphs: Sequence[Data] = datasets.read(files, trained.record["about"])
     else:
-        graphs = getattr(datasets.load(options), split)
+        graphs = getattr(datasets.load(trained.config.data), split)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["name", *KEYS[trained.task.level], *heads(trained)])
     count = 0
-    for number, (graph, found) in enumerate(_each(trained, graphs, scaled=split is not None)):
+    for number, (graph, found) in enumerate(_each(trained, graphs)):
         name = getattr(graph, "name", None) or str(number)
         for keys, cells in zip(_keys(graph, trained.task), cells_of(trained, found), strict=True):
             writer.writerow([name, *keys, *cells])
@@ -70,14 +69,12 @@ def cells_of(trained: Trained, found: Prediction) -> Iterator[list[Any]]:
         yield first + [n for pair in chosen for n in (pair if several else pair[:1])]
 
 
-def _each(
-    trained: Trained, graphs: Sequence[Data], scaled: bool
-) -> Iterator[tuple[Data, Prediction]]:
+def _each(trained: Trained, graphs: Sequence[Data]) -> Iterator[tuple[Data, Prediction]]:
     """Each graph with its prediction, made in batches."""
     size = trained.config.train.batch_size
     for start in range(0, len(graphs), size):
         part = [graphs[k] for k in range(start, min(start + size, len(graphs)))]
-        found = trained.predict(part, scaled=scaled)
+        found = trained.predict(part, scaled=True)
         rows = [len(_keys(graph, trained.task)) for graph in part]
         pairs = zip(found.value.split(rows), found.deviation.split(rows), strict=True)
         for graph, pair in zip(part, pairs, strict=True):

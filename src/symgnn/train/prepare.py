@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
-from symgnn.train.config import Config, in_section
-from symgnn.train.metrics import balanced
+from symgnn.train.config import Config, Training, in_section
+from symgnn.train.metrics import Judge, Scaler, balanced
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
 WIDTHS = {
@@ -34,21 +34,6 @@ def sizes_of(graph: Data, drop: Sequence[str] = ()) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Scaler:
-    """Between targets in their units and what a model gives: `(y - mean) / deviation`."""
-
-    mean: Tensor  # [targets]
-    deviation: Tensor  # [targets]
-
-    def __call__(self, y: Tensor) -> Tensor:
-        return (y - self.mean.to(y)) / self.deviation.to(y)
-
-    def back(self, outputs: Tensor) -> Tensor:
-        """In units of the targets."""
-        return outputs * self.deviation.to(outputs) + self.mean.to(outputs)
-
-
-@dataclass(frozen=True)
 class Facts:
     """What training has to know of the data, found in one pass over them."""
 
@@ -57,23 +42,25 @@ class Facts:
     counts: dict[str, int]  # graphs of each split
     class_counts: Tensor  # [classes], rows of the training graphs
 
-    def class_weights(self, how: str) -> Tensor | None:
-        """The weight of each class in the loss, where they are `balanced`."""
-        return balanced(self.class_counts) if how == "balanced" else None
+    def judge(self, task: Task, scale: float, train: Training) -> Judge:
+        """What judges outputs for these data."""
+        weights = balanced(self.class_counts) if train.class_weights == "balanced" else None
+        return Judge(task, self.scaler, scale, train.loss, weights)
 
     def as_dict(self) -> dict[str, Any]:
         """In plain numbers."""
         plain = asdict(self)
-        plain["scaler"] = {k: v.tolist() for k, v in plain["scaler"].items()}
+        for name in ("mean", "deviation"):
+            plain["scaler"][name] = plain["scaler"][name].tolist()
         plain["class_counts"] = self.class_counts.tolist()
         return plain
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Facts:
         """What :meth:`as_dict` gave, perhaps with more beside it."""
-        exact = {k: torch.tensor(v, dtype=torch.float64) for k, v in plain["scaler"].items()}
-        counts = torch.tensor(plain["class_counts"], dtype=torch.long)
-        return Facts(plain["sizes"], Scaler(**exact), plain["counts"], counts)
+        scaler, counts = plain["scaler"], torch.tensor(plain["class_counts"], dtype=torch.long)
+        found = Scaler(_exact(scaler["mean"]), _exact(scaler["deviation"]), scaler["done"])
+        return Facts(plain["sizes"], found, plain["counts"], counts)
 
 
 def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) -> Facts:
@@ -105,10 +92,11 @@ def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) 
     if task.kind == "classification":
         return Facts(sizes, _unit(1), counts, torch.bincount(y, minlength=len(task.classes)))
     scaler = _unit(y.shape[1])
-    if standardise and task.level != "coordinates":
-        exact = y.double()
-        deviation = exact.std(0, correction=0)
-        scaler = Scaler(exact.mean(0), torch.where(deviation > 0, deviation, 1.0))
+    if splits.about.get("standardised"):
+        scaler = Scaler(_exact(splits.about["mean"]), _exact(splits.about["std"]), done=True)
+    elif standardise and task.level != "coordinates":
+        deviation = y.double().std(0, correction=0)
+        scaler = Scaler(y.double().mean(0), torch.where(deviation > 0, deviation, 1.0))
     return Facts(sizes, scaler, counts, torch.zeros(0, dtype=torch.long))
 
 
@@ -116,7 +104,11 @@ _PURPOSE = {"train": "train on", "validation": "choose by", "test": "measure on"
 
 
 def _unit(targets: int) -> Scaler:
-    return Scaler(torch.zeros(targets), torch.ones(targets))
+    return Scaler(_exact([0] * targets), _exact([1] * targets))
+
+
+def _exact(numbers: Sequence[float]) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
 
 
 def check_answers(graph: Data, task: Task, where: str) -> None:
@@ -148,12 +140,3 @@ def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
     with in_section("model"):
         built = build(model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model)
     return built.double() if config.train.precision == "64" else built
-
-
-def physical(
-    outputs: Tensor, y: Tensor, task: Task, scaler: Scaler, scale: float
-) -> tuple[Tensor, Tensor]:
-    """Outputs and answers in the units of the source."""
-    if task.level == "coordinates":
-        return outputs / scale, y / scale
-    return (outputs if task.kind == "classification" else scaler.back(outputs)), y

@@ -56,18 +56,10 @@ def train(
         write_whole(out / "config.yaml", config.to_yaml().encode())
         write_json(out / "run.json", about(config, splits, facts, model))
         console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
+    judge = facts.judge(splits.task, splits.scale, config.train)
     graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
     for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
-        module = Module(
-            Members(make, seeds),
-            splits.task,
-            config.train,
-            facts.scaler,
-            graphs,
-            scale=splits.scale,
-            class_weights=facts.class_weights(config.train.class_weights),
-        )
-        fit(module, out / name, console)
+        fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
     return splits if first else None
 
 

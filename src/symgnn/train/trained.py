@@ -17,14 +17,12 @@ from symgnn.store import read_json
 from symgnn.train.checkpoint import read_checkpoint
 from symgnn.train.config import Config, read_config
 from symgnn.train.loader import Batches, Graphs, loader
-from symgnn.train.metrics import Metrics, loss_sums
+from symgnn.train.metrics import Metrics, Scaler
 from symgnn.train.prepare import (
     Facts,
-    Scaler,
     check_answers,
     dropped,
     make_model,
-    physical,
     sizes_of,
 )
 
@@ -98,16 +96,14 @@ class Trained(nn.Module):
     def evaluate(self, graphs: Sequence[Data]) -> dict[str, list[float]]:
         """Every number for each seed, on graphs of a split, whose coordinates are scaled."""
         train = self.config.train
-        weights = self.facts.class_weights(train.class_weights)
+        judge = self.facts.judge(self.task, self.scale, train)
         metrics = Metrics(self.task, len(self.models))
-        ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
-        for k in range(len(ready)):
+        for k in range(len(graphs)):
             check_answers(graphs[k], self.task, f"graph {k}")
+        ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
-            y = batch.y if self.task.kind == "classification" else self.scaler(batch.y)
-            sums = loss_sums(raw, y, self.task, train.loss, weights)
-            metrics.add(sums, *physical(raw, batch.y, self.task, self.scaler, self.scale))
+            metrics.add(*judge(raw, batch.y))
         return {name: value.tolist() for name, value in metrics.values().items()}
 
     @property
