@@ -38,6 +38,6 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or options.directory / "metrics.json"
     write_json(out, {**(read_json(out) or {}), **found})
     console = Console()
-    console.print(metrics_table(found))
+    console.print(metrics_table(found, trained.record["task"]))
     console.print(f"written: {out}", soft_wrap=True, markup=False)
     return 0

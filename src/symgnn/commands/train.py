@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         from symgnn.report.run import metrics_table, write_run_report
 
         metrics = finish(out, splits)
-        console.print(metrics_table(metrics))
+        console.print(metrics_table(metrics, asdict(splits.task)))
         console.print(f"report: {write_run_report(out)}", soft_wrap=True, markup=False)
     return 0
 

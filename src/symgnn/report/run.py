@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from symgnn.report import markup
 from symgnn.report.page import DPI, document
@@ -20,14 +21,14 @@ from symgnn.store import read_json, write_whole
 Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
-def metrics_table(metrics: Metrics, units: Mapping[str, str] | None = None) -> Table:
-    """The numbers of each split, mean±deviation over the seeds."""
+def metrics_table(metrics: Metrics, task: Mapping[str, Any]) -> Table:
+    """The numbers of each split in the units of a task, mean±deviation over the seeds."""
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("")
     for split in metrics:
         table.add_column(split, justify="right")
-    for name, cells in _lines(metrics):
-        table.add_row(name + (units or {}).get(name, ""), *cells)
+    for name, cells in _lines(metrics, task):
+        table.add_row(Text(name), *cells)
     return table
 
 
@@ -65,7 +66,7 @@ def _parts(
         markup.paragraph(
             f"Measured with the weights of the best validation, in units of the targets{over}."
         ),
-        _table(metrics),
+        _table(metrics, task),
     ]
     if picture is None:
         parts.append(markup.paragraph("Install symgnn[plot] for the curves.", "note"))
@@ -89,10 +90,23 @@ def _parts(
     return parts
 
 
-def _lines(metrics: Metrics) -> list[tuple[str, list[str]]]:
-    """A name and a cell for each split."""
+def _lines(metrics: Metrics, task: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """A name with its unit, and a cell for each split."""
     names = list(next(iter(metrics.values())))
-    return [(name, [_number(split[name]) for split in metrics.values()]) for name in names]
+    return [
+        (name + _unit(name, task), [_number(split[name]) for split in metrics.values()])
+        for name in names
+    ]
+
+
+def _unit(name: str, task: Mapping[str, Any]) -> str:
+    """` [eV]`, or nothing."""
+    kind, _, target = name.partition(" ")
+    units = dict(zip(task["targets"], task["units"], strict=True))
+    unit = units.get(target) or ("" if target else next(iter(units.values())))
+    if not unit or kind not in ("mae", "mse"):
+        return ""
+    return f" [{unit}]" if kind == "mae" else f" [({unit})²]"
 
 
 def _number(cell: Mapping[str, Any]) -> str:
@@ -102,13 +116,13 @@ def _number(cell: Mapping[str, Any]) -> str:
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g}±{deviation:.2g}"
 
 
-def _table(metrics: Metrics) -> str:
+def _table(metrics: Metrics, task: Mapping[str, Any]) -> str:
     heads = "".join(f'<th class="number">{escape(split)}</th>' for split in metrics)
     body = "\n".join(
         f"<tr><th>{escape(name)}</th>"
         + "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
         + "</tr>"
-        for name, cells in _lines(metrics)
+        for name, cells in _lines(metrics, task)
     )
     return (
         f'<table class="facts"><thead><tr><th></th>{heads}</tr></thead>\n'

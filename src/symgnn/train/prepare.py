@@ -137,6 +137,15 @@ def dropped(config: Config) -> list[str]:
 def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
     """The model of a config, for graphs of these sizes."""
     model = dict(config.model)
-    with in_section("model"):
-        built = build(model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model)
+    try:
+        with in_section("model"):
+            built = build(
+                model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model
+            )
+    except ValueError as error:
+        text = str(error)
+        for name, option in WIDTHS.items():
+            if text.startswith(f"model.{option}:"):  # of the data, not of the section
+                text = text.replace("leave it out", f"leave it out with data.drop: [{name}]")
+        raise ValueError(text) from None
     return built.double() if config.train.precision == "64" else built

@@ -112,8 +112,12 @@ def check(config: Config, splits: Splits, model: Model) -> None:
         )
     if train.class_weights != "none" and splits.task.kind != "classification":
         raise ValueError("train.class_weights: there are no classes; leave it out")
-    with torch.no_grad():
-        model.eval()(ready(config, [splits.train[0]], model)[0])
+    try:
+        with torch.no_grad():
+            model.eval()(ready(config, [splits.train[0]], model)[0])
+    except ValueError as error:
+        hint = "data.drop names values that are to be left out, such as drop: [x]"
+        raise ValueError(f"data.{error}; {hint}") from None
 
 
 def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
