@@ -29,7 +29,7 @@ class Progress(Callback):
             self.bar.start()
 
     def on_train_batch_end(self, trainer: Trainer, module: Module, *_: Any) -> None:  # type: ignore[override]
-        self.bar.update(self.task, completed=module.step)
+        self.bar.update(self.task, completed=module.step + 1)  # its hook comes after this
 
     def on_validation_end(self, trainer: Trainer, module: Module) -> None:  # type: ignore[override]
         if not trainer.is_global_zero:

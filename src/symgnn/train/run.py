@@ -6,7 +6,8 @@ import dataclasses
 import logging
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -187,14 +188,16 @@ def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
     )
 
 
-class _quiet(warnings.catch_warnings):  # noqa: N801
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Without what Lightning says of the machine, and of loaders without workers."""
-
-    def __enter__(self) -> Any:
-        found = super().__enter__()
-        warnings.filterwarnings("ignore", ".*does not have many workers.*")
-        warnings.filterwarnings("ignore", ".*LeafSpec.* is deprecated", FutureWarning)
-        warnings.filterwarnings("ignore", ".*is smaller than the logging interval.*")
-        for name in ("lightning.pytorch", "lightning.fabric"):
-            logging.getLogger(name).setLevel(logging.WARNING)
-        return found
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for text in (
+            "many workers",
+            "LeafSpec.* is deprecated",
+            "smaller than the logging interval",
+        ):
+            warnings.filterwarnings("ignore", f".*{text}")
+        yield
