@@ -156,9 +156,10 @@ def fit(module: Module, directory: Path, console: Console) -> None:
         module.members.model.compile(dynamic=True)
     with _quiet():
         trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
-        trainer.fit(module)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+        try:
+            trainer.fit(module)
+        except SystemExit:  # what Lightning makes of a KeyboardInterrupt
+            raise KeyboardInterrupt from None
 
 
 def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
