@@ -13,13 +13,13 @@ SMALL = {
     "data": {"name": "polytopes", "copies": 1},
     "model": {"block": "dgn", "hidden": 4, "layers": 1, "dropout": 0.1},
     "train": {
-        "epochs": 5,
+        "epochs": 14,
         "batch_size": 2,
         "learning_rate": 0.01,
         "schedule": "cosine",
         "warmup": 1,
         "clip": 1.0,
-        "patience": 5,
+        "patience": 14,
         "seeds": 2,
     },
 }

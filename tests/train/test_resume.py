@@ -2,6 +2,7 @@
 
 import random
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_killed_while_writing(whole: Path, tmp_path: Path) -> None:
 
 
 def test_killed_at_random_moments(whole: Path, tmp_path: Path) -> None:
-    killed_at_random_moments(SMALL, whole, tmp_path / "run", longest=1.5, times=5)
+    killed_at_random_moments(SMALL, whole, tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -79,19 +80,28 @@ def test_killed_often(changes: dict, tmp_path: Path) -> None:
         for moment in ("half", "written", "renamed"):
             start(config, tmp_path / "run", (moment, count)).join()
     check_same(finished(config, tmp_path / "run"), whole)
-    killed_at_random_moments(config, whole, tmp_path / "random", longest=4, times=20)
+    killed_at_random_moments(config, whole, tmp_path / "random")
 
 
-def killed_at_random_moments(
-    config: dict, whole: Path, run: Path, *, longest: float, times: int
-) -> None:
+def killed_at_random_moments(config: dict, whole: Path, run: Path) -> None:
+    """Each process does an epoch or two, and is killed a moment later."""
     moments = random.Random(0)
     kills = 0
-    for _ in range(times):
-        process = start(config, run)
-        process.join(moments.uniform(0, longest))
+    for _ in range(5):
+        process, done = start(config, run), logged(run) + moments.randint(0, 2)
+        while process.is_alive() and logged(run) < done:
+            time.sleep(0.001)
+        time.sleep(moments.uniform(0, 0.05))
         process.kill()
         process.join()
         kills += process.exitcode == -signal.SIGKILL
-    assert kills >= 2
+    assert kills >= 3
     check_same(finished(config, run), whole)
+
+
+def logged(run: Path) -> int:
+    """How many validations are in the logs."""
+    seeds = SMALL["train"]["seeds"]
+    return (
+        sum(len(path.read_text().splitlines()) - 1 for path in run.glob("seed*/log.csv")) // seeds
+    )
