@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"symgnn: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("symgnn: stopped; the same command goes on where it was", file=sys.stderr)
+        how = "" if getattr(options, "resume", True) else " with --resume"
+        print(f"symgnn: stopped; the same command{how} goes on where it was", file=sys.stderr)
         return 130
 
 

@@ -13,8 +13,8 @@ from symgnn.data import SETS, Polytopes
 from symgnn.experiments import TABLES, Row, run_efficiency, run_table, tables
 from symgnn.experiments.paper import cell
 from symgnn.experiments.polytopes import keeps, known_train, network
-from symgnn.experiments.store import write_json
 from symgnn.experiments.verdicts import verdict
+from symgnn.store import write_json
 
 QUIET = Console(quiet=True)
 TABLE = TABLES["polytopes-3d"]

@@ -200,7 +200,7 @@ def test_failed_drawing_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     ("seconds", "text"), [(0.04, "0.0 s"), (119, "119.0 s"), (150, "2 min"), (7260, "2 h 1 min")]
 )
 def test_duration(seconds: float, text: str) -> None:
-    assert page._duration(seconds) == text
+    assert page.duration(seconds) == text
 
 
 def test_heat_colours() -> None:

@@ -17,7 +17,7 @@ from symgnn.data.polytope_sets import AFFINE_SETS
 from symgnn.experiments import polytopes
 from symgnn.experiments.polytopes import COPIES, Row
 from symgnn.experiments.resume import run_parts
-from symgnn.experiments.store import code, environment, write_json
+from symgnn.store import code, environment, write_json
 from symgnn.train import Seeds
 
 NAME = "data-efficiency"

@@ -10,17 +10,10 @@ from typing import Any, TypeAlias
 
 import torch
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from symgnn.experiments.store import read_json, write_json
+from symgnn.store import read_json, write_json
 from symgnn.train import keep_memory
+from symgnn.train.bar import bar
 
 #: Signature: (on_epoch) -> the result of a part; on_epoch is called after each of its epochs.
 Part: TypeAlias = Callable[[Callable[..., Any]], dict[str, Any]]
@@ -48,12 +41,12 @@ def run_parts(
         if isinstance(saved, dict) and saved.get("settings") == settings:
             results[name] = saved["result"]
     missing = {name: part for name, part in parts.items() if name not in results}
-    with _bar(console) as bar:
-        task = bar.add_task("", total=len(missing) * epochs)
+    with bar(console) as shown:
+        task = shown.add_task("", total=len(missing) * epochs)
 
         def show(done: int) -> None:
             text = f"{len(results)} of {len(parts)} done"
-            bar.update(task, completed=done, description=text)
+            shown.update(task, completed=done, description=text)
 
         run = _one_by_one if jobs == 1 or len(missing) < 2 else _at_once
         for name, result in run(missing, jobs, show):
@@ -62,17 +55,6 @@ def run_parts(
             if not console.is_terminal:  # where there is no bar, such as in a log
                 console.print(f"{name}: done, {len(results)} of {len(parts)}")
     return [results[name] for name in parts]
-
-
-def _bar(console: Console) -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, transient=True)
 
 
 def _one_by_one(

@@ -17,8 +17,8 @@ from symgnn.data import Polytopes
 from symgnn.experiments import paper, polytopes
 from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
 from symgnn.experiments.resume import run_parts
-from symgnn.experiments.store import code, environment, write_json
 from symgnn.experiments.verdicts import verdict
+from symgnn.store import code, environment, write_json
 from symgnn.train import Seeds
 
 

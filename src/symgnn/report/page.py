@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
-import tempfile
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from symgnn.report import markup
 from symgnn.report.css import CSS
 from symgnn.report.rows import Results, is_efficiency
 from symgnn.report.verdicts import differences, mixed_up, summary
+from symgnn.store import write_whole
 
 DPI = 120
 
@@ -37,8 +38,8 @@ def write_report(results: Results, directory: str | os.PathLike[str]) -> Path:
     text = page(results, pictures)
     directory = Path(directory)
     for picture in pictures or []:
-        _write(directory / "figures" / f"{picture.name}.png", picture.png)
-    return _write(directory / "report.html", text.encode("utf-8"))
+        write_whole(directory / "figures" / f"{picture.name}.png", picture.png)
+    return write_whole(directory / "report.html", text.encode("utf-8"))
 
 
 def page(results: Results, pictures: list[Picture] | None) -> str:
@@ -56,6 +57,11 @@ def page(results: Results, pictures: list[Picture] | None) -> str:
     else:
         parts += [*tables, *_differences(results), *_figures(results, pictures)]
     parts += ["<h2>How it was made</h2>", markup.definitions(_made(results))]
+    return document(title, parts)
+
+
+def document(title: str, parts: Iterable[str]) -> str:
+    """A whole page of parts in HTML; those that are empty are left out."""
     body = "\n".join(part for part in parts if part)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -114,12 +120,13 @@ def _made(results: Results) -> dict[str, object]:
         "experiment": results["name"],
         "seeds": f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds)),
         "epochs": results.get("epochs"),
-        "time": _duration(results["seconds"]) if results.get("seconds") is not None else None,
+        "time": duration(results["seconds"]) if results.get("seconds") is not None else None,
         **results.get("environment", {}),
     }
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """`12.3 s`, `5 min` or `2 h 5 min`."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes = round(seconds / 60)
@@ -140,19 +147,3 @@ def _pictures(results: Results) -> list[Picture] | None:
         entry.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
         pictures.append(Picture(entry.name, entry.heading, entry.caption, buffer.getvalue()))
     return pictures
-
-
-def _write(path: Path, content: bytes) -> Path:
-    """Write a file so that it appears complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        temporary.chmod(0o644)
-        os.replace(temporary, path)  # noqa: PTH105
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path

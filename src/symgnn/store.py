@@ -1,13 +1,15 @@
-"""Results on disk: written whole or not at all, and found again by a run that was killed."""
+"""Files that are written whole or not at all, and what a result was made with."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import platform
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,15 +17,27 @@ from typing import Any
 import symgnn
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a file that is there completely or not at all."""
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write a file that is there completely or not at all, whenever the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
     try:
-        temporary.write_text(json.dumps(_finite(value), indent=1, allow_nan=False))
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # the content before the name
+        temporary.chmod(0o644)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+    return path
+
+
+def write_json(path: Path, value: Any) -> Path:
+    """Write a value as JSON; numbers that are not finite become null."""
+    text = json.dumps(_finite(value), indent=1, allow_nan=False)
+    return write_whole(path, text.encode("utf-8"))
 
 
 def _finite(value: Any) -> Any:
@@ -59,6 +73,15 @@ def environment() -> dict[str, str]:
         **versions,
         "platform": f"{sys.platform}, {platform.machine()}",
     }
+
+
+def source_hash() -> str:
+    """A name of the code that runs, with or without git: it changes with any of its modules."""
+    here = Path(symgnn.__file__).parent
+    sums = hashlib.sha256()
+    for path in sorted(here.rglob("*.py")):
+        sums.update(str(path.relative_to(here)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return sums.hexdigest()[:16]
 
 
 def _commit() -> str:

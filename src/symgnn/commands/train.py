@@ -1,0 +1,62 @@
+"""`symgnn train`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
+    """Its options."""
+    train = commands.add_parser(
+        "train", help="train on a dataset or your own files, as a YAML file says"
+    )
+    train.add_argument("config", type=Path, help="the YAML file, or the directory of a run")
+    train.add_argument(
+        "changes", nargs="*", metavar="key=value", help="over the file, such as model.hidden=64"
+    )
+    train.add_argument(
+        "--out", type=Path, help="the directory of the run (default: runs/ and the file's name)"
+    )
+    train.add_argument("--resume", action="store_true", help="go on with the run that is there")
+    train.add_argument("--seeds", type=int, help="initialisations, as train.seeds")
+    train.add_argument("--devices", type=int, help="processes or GPUs, as train.devices")
+    return train
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it; give the exit code."""
+    from rich.console import Console
+
+    check_installed()
+    from symgnn.train import keep_memory
+    from symgnn.train.config import read_config
+    from symgnn.train.run import finish, train
+
+    keep_memory()
+    console = Console()
+    changes = list(options.changes)
+    for name in ("seeds", "devices"):
+        if getattr(options, name) is not None:
+            changes.append(f"train.{name}={getattr(options, name)}")
+    config = read_config(options.config, changes)
+    out = options.out
+    if out is None:
+        out = options.config if options.config.is_dir() else Path("runs") / options.config.stem
+    splits = train(config, out, resume=options.resume, console=console)
+    if splits is not None:
+        from symgnn.report.run import metrics_table, write_run_report
+
+        metrics = finish(out, splits)
+        console.print(metrics_table(metrics, asdict(splits.task)))
+        console.print(f"report: {write_run_report(out)}", soft_wrap=True, markup=False)
+    return 0
+
+
+def check_installed() -> None:
+    """Say in one line what is missing."""
+    for name in ("lightning", "tensorboard", "yaml"):
+        if find_spec(name) is None:
+            raise ValueError(f"{name}: is not installed; pip install symgnn[train]")

@@ -1,0 +1,47 @@
+"""Checkpoints: written whole or not at all, and read without running anything that is in them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from symgnn.store import write_whole
+
+KIND = "symgnn checkpoint"
+VERSION = 1
+
+
+def write_checkpoint(path: Path, content: dict[str, Any]) -> Path:
+    """Write tensors, numbers and texts."""
+    buffer = io.BytesIO()
+    torch.save({"kind": KIND, "version": VERSION, **content}, buffer)
+    return write_whole(path, buffer.getvalue())
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """What :func:`write_checkpoint` wrote, on the CPU; anything else is refused in one line."""
+    if not path.exists():
+        raise ValueError(f"{path}: is not there; give the directory of a run that was trained")
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise ValueError(
+            f"{path}: holds more than weights, or is damaged, and was not loaded; "
+            "give a checkpoint of symgnn train"
+        ) from None
+    except Exception:  # a damaged archive raises almost anything
+        raise ValueError(
+            f"{path}: is damaged or no checkpoint; train again, or restore it"
+        ) from None
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise ValueError(f"{path}: was not written by symgnn train; give a checkpoint that was")
+    if content["version"] != VERSION:
+        raise ValueError(
+            f"{path}: has version {content['version']}, this symgnn reads {VERSION}; "
+            "use the symgnn that wrote it"
+        )
+    return content

@@ -1,0 +1,278 @@
+"""What a run is: one YAML file in three sections, changed by key=value, checked before it starts.
+
+The sections `data` and `model` are handed on as they are, to :mod:`symgnn.train.datasets` and to
+:func:`symgnn.nn.build`, which know their keys; `train` is :class:`Training`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import re
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from symgnn.nn.build import BUILD_OPTIONS, build, network_named
+from symgnn.nn.peers import PEERS
+from symgnn.train.datasets import COMMON, DATASETS
+
+#: What `build` is told by the data.
+INFERRED = (
+    "task",
+    "outputs",
+    "node_features",
+    "edge_features",
+    "angle_features",
+    "graph_features",
+    "dimension",
+)
+SECTIONS = ("data", "model", "train")
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained."""
+
+    epochs: int = 100
+    batch_size: int = 32  # graphs in a step, over all devices
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    seed: int = 1  # of the first initialisation, and of the order of the graphs
+    seeds: int = 1  # how many initialisations
+    together: bool = True  # whether they are trained as one computation
+    loss: Literal["mse", "mae", "huber"] = "mse"  # of regression; classes have cross-entropy
+    class_weights: Literal["none", "balanced"] = "none"
+    standardise: bool = True  # targets of regression to mean 0 and deviation 1
+    schedule: Literal["none", "plateau", "cosine"] = "none"
+    warmup: float = 0.0  # epochs in which the learning rate rises to its full size
+    plateau_patience: int = 10  # epochs without a better validation before the rate is lowered
+    plateau_factor: float = 0.5
+    patience: int | None = None  # epochs without a better validation before training stops
+    monitor: str = "loss"  # the number of the validation graphs that chooses the best weights
+    validate_every: int = 1  # epochs; what is trained is saved then
+    clip: float | None = None  # the largest norm of the gradient
+    drop_last: bool = False  # leave out the last graphs of an epoch that do not fill a batch
+    precision: Literal["32", "64", "16", "bf16"] = "32"
+    compile: bool = False
+    devices: int = 1
+    accelerator: str = "auto"
+    workers: int = 0  # processes that prepare batches
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 1, "batch_size": 1, "seeds": 1, "devices": 1, "validate_every": 1}
+        for name in ("seed", "workers", "warmup", "weight_decay"):
+            least[name] = 0
+        for name in ("plateau_patience", "patience"):
+            least[name] = 1
+        for name, bound in least.items():
+            given = getattr(self, name)
+            if given is not None and not given >= bound:
+                raise ValueError(f"train.{name}: is {given}; give at least {bound}")
+        for name in ("learning_rate", "clip"):
+            given = getattr(self, name)
+            if given is not None and not 0 < given < float("inf"):
+                raise ValueError(f"train.{name}: is {given}; give a positive number")
+        if not 0 < self.plateau_factor < 1:
+            given = self.plateau_factor
+            raise ValueError(f"train.plateau_factor: is {given}; give a number between 0 and 1")
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The seeds, those that are trained as one computation together.
+
+        A compiled model, and a learning rate that follows the validation of one model, are
+        trained one after the other.
+        """
+        seeds = list(range(self.seed, self.seed + self.seeds))
+        if self.together and not self.compile and self.schedule != "plateau":
+            return [seeds]
+        return [[seed] for seed in seeds]
+
+    @property
+    def group_names(self) -> list[str]:
+        """The directory of each group."""
+        return [
+            f"seed-{seeds[0]}" if len(seeds) == 1 else f"seeds-{seeds[0]}-{seeds[-1]}"
+            for seeds in self.groups
+        ]
+
+
+@dataclass(frozen=True)
+class Config:
+    """A run, resolved and checked."""
+
+    data: dict[str, Any]
+    model: dict[str, Any]
+    train: Training = field(default_factory=Training)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its sections, with every default of `train` written out."""
+        return dataclasses.asdict(self)
+
+    def to_yaml(self) -> str:
+        """As a file that :func:`read_config` reads."""
+        return yaml.safe_dump(self.as_dict(), sort_keys=False)
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The run of a YAML file, with `section.key=value` set over it."""
+    if path.is_dir():
+        path = path / "config.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text file"
+        raise ValueError(f"config: cannot read {path} ({reason}); give a YAML file") from None
+    try:
+        given = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        place = getattr(error, "problem_mark", None)
+        line = f", line {place.line + 1}" if place else ""
+        problem = getattr(error, "problem", None) or "cannot be read"
+        raise ValueError(f"config: {path}{line}: is not YAML ({problem})") from None
+    return resolve(given or {}, overrides)
+
+
+def resolve(given: Any, overrides: Sequence[str] = ()) -> Config:
+    """A run from sections of keys and values, checked."""
+    if not isinstance(given, dict):
+        raise ValueError(f"config: is {given!r}; give the sections {', '.join(SECTIONS)}")
+    sections = {name: _section(name, part) for name, part in given.items()}
+    for override in overrides:
+        _override(sections, override)
+    check_keys("", sections, SECTIONS)
+    for name in ("data", "model"):
+        if not sections.get(name):
+            raise ValueError(f"{name}: is missing; give this section")
+    train = _training(sections.get("train", {}))
+    return Config(check_data(sections["data"]), check_model(sections["model"]), train)
+
+
+def check_keys(section: str, given: Iterable[Any], known: Sequence[str]) -> None:
+    """Refuse a key that is not known, with the nearest one that is."""
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+            name = f"{section}.{key}" if section else key
+            raise ValueError(f"{name}: is not known; {hint}")
+
+
+def check_data(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `data`, as far as it can be checked before any data are there."""
+    if ("name" in given) == ("path" in given):
+        raise ValueError("data: give either name (of a dataset) or path (of your own files)")
+    loader = DATASETS.get(str(given.get("name")))
+    if loader is not None:
+        known = [*inspect.signature(loader).parameters, *COMMON]
+        check_keys("data", given, known)
+    return dict(given)
+
+
+def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `model`, if some model can be built of it."""
+    model = dict(given)
+    block = model.pop("block", None)
+    if not isinstance(block, str):
+        raise ValueError(f"model.block: is {block!r}; give a name, such as 'dgn' or 'agn'")
+    for key in INFERRED:
+        if key in model:
+            raise ValueError(f"model.{key}: is found in the data; leave it out")
+    peer = PEERS.get(block.lower())
+    own = list(inspect.signature(peer).parameters) if peer else []
+    known = [name for name in (*BUILD_OPTIONS, *own) if name not in INFERRED]
+    check_keys("model", model, [*known, "block"])
+    with in_section("model"):
+        network = network_named(block, {key: model[key] for key in own if key in model})
+        # a task that needs nothing of the data, where the network has one
+        task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
+        build(block, task=task, dimension=3, **model)
+    return {"block": block, **model}
+
+
+@contextmanager
+def in_section(section: str) -> Iterator[None]:
+    """Put the section before the field in errors of what it is handed on to."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        text = str(error).replace("architecture:", "block:")
+        raise ValueError(f"{section}.{text}") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which `5e-4` is a number, and a key may be given once only."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = [self.construct_object(key) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key!r} is given twice", node.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def _section(name: str, given: Any) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise ValueError(f"{name}: is {given!r}; give keys and values")
+    return dict(given)
+
+
+def _override(sections: dict[str, Any], override: str) -> None:
+    """Set one `section.key=value`; the value is read as YAML."""
+    name, equals, text = override.partition("=")
+    first, *path = name.split(".")
+    if not equals or not path:
+        raise ValueError(f"{override}: give changes as section.key=value, such as model.hidden=64")
+    check_keys("", [first], SECTIONS)
+    place = sections.setdefault(first, {})
+    for part in path[:-1]:
+        inside = place.get(part)
+        place[part] = dict(inside) if isinstance(inside, dict) else {}
+        place = place[part]
+    try:
+        place[path[-1]] = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        raise ValueError(f"{name}: is {text!r}, which is not YAML; put it in quotes") from None
+
+
+def _training(given: dict[str, Any]) -> Training:
+    kinds = get_type_hints(Training)
+    check_keys("train", given, list(kinds))
+    return Training(**{key: _typed(f"train.{key}", v, kinds[key]) for key, v in given.items()})
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    """The value, if it is of the type that the field has."""
+    choices = get_args(kind)
+    if get_origin(kind) is Literal:
+        text = "none" if value is None else str(value)
+        if text not in choices:
+            raise ValueError(f"{name}: is {value!r}; choose from {', '.join(choices)}")
+        return text
+    if get_origin(kind) in (Union, types.UnionType):
+        if value is None or value == "none":
+            return None
+        return _typed(name, value, choices[0])
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{name}: is {value!r}; give {words[kind]}")
+    return value

@@ -1,0 +1,151 @@
+"""What training has to know of the data, and the model that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from symgnn.data.task import Splits, Task
+from symgnn.nn import Model, build
+from symgnn.train.config import Config, Training, in_section
+from symgnn.train.metrics import Judge, Scaler, balanced
+
+#: The values of a graph that a model can read, and what their width is called in `build`.
+WIDTHS = {
+    "x": "node_features",
+    "edge_attr": "edge_features",
+    "angle_attr": "angle_features",
+    "u": "graph_features",
+}
+
+
+def sizes_of(graph: Data, drop: Sequence[str] = ()) -> dict[str, int]:
+    """What `build` is told by a graph: its dimension, and how wide each of its values is."""
+    sizes = {"dimension": graph.pos.shape[1]}
+    for name, option in WIDTHS.items():
+        value = None if name in drop else getattr(graph, name, None)
+        sizes[option] = 0 if value is None else int(value.shape[-1])
+    return sizes
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What training has to know of the data, found in one pass over them."""
+
+    sizes: dict[str, int]
+    scaler: Scaler
+    counts: dict[str, int]  # graphs of each split
+    class_counts: Tensor  # [classes], rows of the training graphs
+
+    def judge(self, task: Task, scale: float, train: Training) -> Judge:
+        """What judges outputs for these data."""
+        weights = balanced(self.class_counts) if train.class_weights == "balanced" else None
+        return Judge(task, self.scaler, scale, train.loss, weights)
+
+    def as_dict(self) -> dict[str, Any]:
+        """In plain numbers."""
+        plain = asdict(self)
+        for name in ("mean", "deviation"):
+            plain["scaler"][name] = plain["scaler"][name].tolist()
+        plain["class_counts"] = self.class_counts.tolist()
+        return plain
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> Facts:
+        """What :meth:`as_dict` gave, perhaps with more beside it."""
+        scaler, counts = plain["scaler"], torch.tensor(plain["class_counts"], dtype=torch.long)
+        found = Scaler(_exact(scaler["mean"]), _exact(scaler["deviation"]), scaler["done"])
+        return Facts(plain["sizes"], found, plain["counts"], counts)
+
+
+def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) -> Facts:
+    """Check every graph against the task and the first one; find the targets' mean and spread."""
+    task = splits.task
+    counts, sizes = {}, None
+    targets = []
+    for name in ("train", "validation", "test"):
+        graphs = getattr(splits, name)
+        counts[name] = len(graphs)
+        if not len(graphs):
+            raise ValueError(f"data: there are no graphs to {_PURPOSE[name]}; give at least one")
+        for k in range(len(graphs)):
+            graph = graphs[k]
+            found = sizes_of(graph, drop)
+            sizes = sizes or found
+            where = f"graph {k} of {name}"
+            if found != sizes:
+                key = next(key for key in sizes if sizes[key] != found[key])
+                raise ValueError(
+                    f"data: {where} has {key} {found[key]}, the first has {sizes[key]}; "
+                    "all graphs need the same"
+                )
+            check_answers(graph, task, where)
+            if name == "train":
+                targets.append(graph.y)
+    y = torch.cat(targets)
+    assert sizes is not None
+    if task.kind == "classification":
+        return Facts(sizes, _unit(1), counts, torch.bincount(y, minlength=len(task.classes)))
+    scaler = _unit(y.shape[1])
+    if splits.about.get("standardised"):
+        scaler = Scaler(_exact(splits.about["mean"]), _exact(splits.about["std"]), done=True)
+    elif standardise and task.level != "coordinates":
+        deviation = y.double().std(0, correction=0)
+        scaler = Scaler(y.double().mean(0), torch.where(deviation > 0, deviation, 1.0))
+    return Facts(sizes, scaler, counts, torch.zeros(0, dtype=torch.long))
+
+
+_PURPOSE = {"train": "train on", "validation": "choose by", "test": "measure on"}
+
+
+def _unit(targets: int) -> Scaler:
+    return Scaler(_exact([0] * targets), _exact([1] * targets))
+
+
+def _exact(numbers: Sequence[float]) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def check_answers(graph: Data, task: Task, where: str) -> None:
+    """The answers have the shape and type that the task has, and are finite."""
+    y = getattr(graph, "y", None)
+    if not isinstance(y, Tensor):
+        raise ValueError(f"y: {where} has none; give each graph its answer")
+    rows = {"graph": 1, "edge": graph.num_edges}.get(task.level, graph.num_nodes)
+    if task.kind == "classification":
+        if y.is_floating_point() or y.shape != (rows,):
+            raise ValueError(f"y: {where} has {y.dtype} {list(y.shape)}; give whole numbers")
+        if y.numel() and not 0 <= int(y.min()) <= int(y.max()) < len(task.classes):
+            raise ValueError(f"y: {where} has a class that is not one of 0 to {task.outputs - 1}")
+    elif y.shape != (rows, task.outputs):
+        raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {task.outputs}]")
+    elif not y.isfinite().all():
+        raise ValueError(f"y: {where} has a value that is not finite; leave that graph out")
+
+
+def dropped(config: Config) -> list[str]:
+    """The values that the section `data` takes away."""
+    drop = config.data.get("drop") or []
+    return [drop] if isinstance(drop, str) else list(drop)
+
+
+def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
+    """The model of a config, for graphs of these sizes."""
+    model = dict(config.model)
+    try:
+        with in_section("model"):
+            built = build(
+                model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model
+            )
+    except ValueError as error:
+        text = str(error)
+        for name, option in WIDTHS.items():
+            if text.startswith(f"model.{option}:"):  # of the data, not of the section
+                text = text.replace("leave it out", f"leave it out with data.drop: [{name}]")
+        raise ValueError(text) from None
+    return built.double() if config.train.precision == "64" else built

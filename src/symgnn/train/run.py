@@ -1,0 +1,204 @@
+"""A run: from a config to a directory with everything that was found."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from rich.console import Console
+from torch_geometric.data import Data
+
+from symgnn.data.task import Splits
+from symgnn.nn import Model
+from symgnn.store import environment, source_hash, write_json, write_whole
+from symgnn.train import datasets
+from symgnn.train.config import Config, read_config
+from symgnn.train.keeper import Keeper
+from symgnn.train.loader import Graphs
+from symgnn.train.members import Members
+from symgnn.train.metrics import names_of
+from symgnn.train.module import Module
+from symgnn.train.prepare import Facts, dropped, make_model, measure
+from symgnn.train.progress import Progress
+from symgnn.train.trained import evaluate, load
+
+PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
+
+
+def train(
+    config: Config, out: Path, *, resume: bool = False, console: Console | None = None
+) -> Splits | None:
+    """Train into the directory `out`; give the graphs, in the first of several processes.
+
+    With `resume`, a run that was stopped at any moment goes on to the weights that it would have
+    had.
+    """
+    console = console or Console(quiet=True)
+    first = is_first()
+    if first:
+        check_directory(out, config, resume)
+    splits = datasets.load(config.data)
+    facts = measure(splits, dropped(config), config.train.standardise)
+    make = partial(make_model, config, splits.task, facts.sizes)
+    model = make()
+    check(config, splits, model)
+    if first:
+        write_whole(out / "config.yaml", config.to_yaml().encode())
+        write_json(out / "run.json", about(config, splits, facts, model))
+        console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
+    judge = facts.judge(splits.task, splits.scale, config.train)
+    graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
+    for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
+        fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
+    return splits if first else None
+
+
+def is_first() -> bool:
+    """Whether this is the first of the processes that train together, the one that writes."""
+    return getattr(rank_zero_only, "rank", None) in (None, 0)
+
+
+def finish(out: Path, splits: Splits) -> dict[str, Any]:
+    """Measure the best weights on every split; write and give `metrics.json`."""
+    metrics = evaluate(load(out), splits, ("train", "validation", "test"))
+    write_json(out / "metrics.json", metrics)
+    return metrics
+
+
+def check_directory(out: Path, config: Config, resume: bool) -> None:
+    """A run is never overwritten, and goes on with the config that it began with."""
+    if (out / "config.yaml").exists():
+        if not resume:
+            raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
+        before = read_config(out).as_dict()
+        now = config.as_dict()
+        for section, part in now.items():
+            for key in sorted({*part, *before[section]}):
+                old, new = before[section].get(key), part.get(key)
+                if old != new and (section, key) not in MAY_CHANGE:
+                    raise ValueError(
+                        f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
+                        "give the same, or another --out"
+                    )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out: cannot make {out} ({error.strerror}); choose another") from None
+
+
+#: What can be another when a run goes on, because weights depend on it by rounding at most.
+MAY_CHANGE = (("train", "workers"), ("train", "devices"), ("train", "accelerator"))
+
+
+def check(config: Config, splits: Splits, model: Model) -> None:
+    """What can only be checked with the data: the model, what is monitored, a first graph."""
+    train, known = config.train, names_of(splits.task)
+    if train.monitor not in known:
+        raise ValueError(f"train.monitor: is {train.monitor!r}; choose from {', '.join(known)}")
+    if train.epochs % train.validate_every:
+        raise ValueError(
+            f"train.epochs: is {train.epochs}; give a multiple of train.validate_every, which is "
+            f"{train.validate_every}"
+        )
+    if train.class_weights != "none" and splits.task.kind != "classification":
+        raise ValueError("train.class_weights: there are no classes; leave it out")
+    try:
+        with torch.no_grad():
+            model.eval()(ready(config, [splits.train[0]], model)[0])
+    except ValueError as error:
+        hint = "data.drop names values that are to be left out, such as drop: [x]"
+        raise ValueError(f"data.{error}; {hint}") from None
+
+
+def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
+    """Graphs as the model reads them."""
+    dtype = torch.float64 if config.train.precision == "64" else torch.float32
+    return Graphs(graphs, drop=dropped(config), dtype=dtype, angles=model.needs_angles)
+
+
+def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[str, Any]:
+    """What the run was made of, and what its model needs to be built again."""
+    train = config.train
+    return {
+        "seeds": list(range(train.seed, train.seed + train.seeds)),
+        "task": dataclasses.asdict(splits.task),
+        "scale": splits.scale,
+        **facts.as_dict(),
+        "model": repr(model),
+        "symmetry": str(model.symmetry),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "about": splits.about,
+        "code": source_hash(),
+        "environment": environment(),
+    }
+
+
+def fit(module: Module, directory: Path, console: Console) -> None:
+    """Train a group of seeds, from the beginning or from where it was."""
+    directory.mkdir(parents=True, exist_ok=True)
+    keeper = Keeper(directory, module)
+    if is_first():
+        keeper.clean()
+    if not keeper.resume(module):
+        return
+    if module.settings.compile and module.members.model is not None:
+        module.members.model.compile(dynamic=True)
+    with _quiet():
+        trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
+        try:
+            trainer.fit(module)
+        except SystemExit:  # what Lightning makes of a KeyboardInterrupt
+            raise KeyboardInterrupt from None
+
+
+def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
+    train = module.settings
+    devices, nodes = train.devices, 1
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun has started the processes
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        nodes = int(os.environ["WORLD_SIZE"]) // devices
+    return Trainer(
+        accelerator=train.accelerator,
+        devices=devices,
+        num_nodes=nodes,
+        strategy="ddp" if devices * nodes > 1 else "auto",
+        max_epochs=train.epochs - module.epoch,
+        check_val_every_n_epoch=train.validate_every,
+        precision=PRECISION[train.precision],  # type: ignore[arg-type]
+        callbacks=callbacks,
+        logger=TensorBoardLogger(
+            directory, name="", version="tensorboard", purge_step=module.epoch
+        ),
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        inference_mode=False,
+        num_sanity_val_steps=0,
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what Lightning says of the machine, and of loaders without workers."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for text in (
+            "many workers",
+            "LeafSpec.* is deprecated",
+            "smaller than the logging interval",
+        ):
+            warnings.filterwarnings("ignore", f".*{text}")
+        yield

@@ -1,0 +1,176 @@
+"""A run that was trained, as a model: to predict, to measure, to use in Python."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+from symgnn.data.task import Splits, Task
+from symgnn.store import read_json
+from symgnn.train.checkpoint import read_checkpoint
+from symgnn.train.config import Config, read_config
+from symgnn.train.loader import Batches, Graphs, loader
+from symgnn.train.metrics import Metrics, Scaler
+from symgnn.train.prepare import (
+    Facts,
+    check_answers,
+    dropped,
+    make_model,
+    sizes_of,
+)
+
+
+class Prediction(NamedTuple):
+    """The mean over the seeds and their deviation, `[rows, outputs]`, in the targets' units.
+
+    Rows are graphs, nodes or edges; outputs are targets, coordinates, or the probability of each
+    class.
+    """
+
+    value: Tensor
+    deviation: Tensor
+
+
+class Trained(nn.Module):
+    """The models of a run, one for each seed, with their best weights, in eval mode.
+
+    It takes graphs as their source has them: coordinates are brought to the scale of the training
+    here, and predictions come in units.
+    """
+
+    def __init__(self, config: Config, record: dict[str, Any], states: Sequence[dict]) -> None:
+        super().__init__()
+        self.config, self.record = config, record
+        task: dict[str, Any] = record["task"]
+        lists = {k: tuple(task[k]) for k in ("targets", "units", "classes")}
+        self.task = Task(task["level"], task["kind"], **lists)
+        self.facts = Facts.from_dict(record)
+        self.scale = float(record["scale"])
+        models = []
+        for state in states:
+            model = make_model(config, self.task, self.facts.sizes)
+            model.load_state_dict(state)
+            models.append(model)
+        self.models = nn.ModuleList(models)
+        self.eval()
+        self.requires_grad_(False)
+
+    @property
+    def model(self) -> nn.Module:
+        """That of the first seed, which reads scaled coordinates and gives standardised numbers."""
+        return self.models[0]
+
+    @property
+    def scaler(self) -> Scaler:
+        return self.facts.scaler
+
+    def forward(self, data: Data) -> Tensor:
+        """The mean prediction for a graph or batch, differentiable in its values."""
+        return self._outputs(self._ready(data, self.scale)).mean(0)
+
+    @torch.no_grad()
+    def predict(self, data: Data | Iterable[Data], *, scaled: bool = False) -> Prediction:
+        """Mean and deviation over the seeds, for one graph, a batch or a list of graphs.
+
+        Graphs that are `scaled` already are those of the run's dataset.
+        """
+        scale = 1.0 if scaled else self.scale
+        if isinstance(data, Data):
+            outputs = self._outputs(self._ready(data, scale))
+        else:
+            graphs = [self._ready(graph, scale) for graph in data]
+            size = self.config.train.batch_size
+            parts = [graphs[k : k + size] for k in range(0, len(graphs), size)]
+            outputs = torch.cat([self._outputs(Batch.from_data_list(part)) for part in parts], 1)
+        spread = outputs.std(0) if len(self.models) > 1 else torch.zeros_like(outputs[0])
+        return Prediction(outputs.mean(0), spread)
+
+    @torch.no_grad()
+    def evaluate(self, graphs: Sequence[Data]) -> dict[str, list[float]]:
+        """Every number for each seed, on graphs of a split, whose coordinates are scaled."""
+        train = self.config.train
+        judge = self.facts.judge(self.task, self.scale, train)
+        metrics = Metrics(self.task, len(self.models))
+        for k in range(len(graphs)):
+            check_answers(graphs[k], self.task, f"graph {k}")
+        ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
+        for batch in loader(ready, Batches(len(ready), train.batch_size), None):
+            raw = torch.stack([model(batch) for model in self.models])
+            metrics.add(*judge(raw, batch.y))
+        return {name: value.tolist() for name, value in metrics.values().items()}
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
+    def _outputs(self, data: Data) -> Tensor:
+        """`[S, rows, outputs]` in units."""
+        raw = torch.stack([model(data) for model in self.models])
+        if self.task.kind == "classification":
+            return raw.softmax(-1)
+        if self.task.level == "coordinates":
+            return raw / self.scale
+        return self.scaler.back(raw)
+
+    def _ready(self, data: Data, scale: float) -> Data:
+        """The graph as the models read it."""
+        data = copy.copy(data)
+        for name in dropped(self.config):
+            if name in data:
+                del data[name]
+        sizes = sizes_of(data)
+        for key, size in self.facts.sizes.items():
+            if sizes[key] != size:
+                raise ValueError(
+                    f"data: a graph has {key} {sizes[key]}; the run was trained with {size}"
+                )
+        data = data.apply(lambda t: t.to(self._dtype) if t.is_floating_point() else t)
+        for name in ("pos", "vel"):
+            if name in data:
+                data[name] = data[name] * scale
+        return data
+
+    def __repr__(self) -> str:
+        seeds = f"{len(self.models)} seeds of " if len(self.models) > 1 else ""
+        return f"Trained({seeds}{self.model!r})"
+
+
+def load(run: str | os.PathLike[str]) -> Trained:
+    """The models of the run in a directory, as `symgnn train` wrote it."""
+    directory = Path(run)
+    record = read_json(directory / "run.json")
+    if not isinstance(record, dict):
+        raise ValueError(f"{directory}: has no run; give the directory that symgnn train wrote")
+    config = read_config(directory / "config.yaml")
+    states = []
+    for name in config.train.group_names:
+        path = directory / name / "best.ckpt"
+        if not path.exists():
+            raise ValueError(
+                f"{path}: is not there yet; go on with symgnn train {directory} --resume"
+            )
+        states += read_checkpoint(path)["members"]
+    return Trained(config, record, states)
+
+
+def evaluate(trained: Trained, splits: Splits, names: Sequence[str]) -> dict[str, Any]:
+    """For each split, every number with its mean and deviation over the seeds, and each value."""
+    found: dict[str, Any] = {}
+    for name in names:
+        values = trained.evaluate(getattr(splits, name))
+        found[name] = {key: summary(value) for key, value in values.items()}
+    return found
+
+
+def summary(values: list[float]) -> dict[str, Any]:
+    """Mean and deviation of the values of seeds."""
+    exact = torch.tensor(values, dtype=torch.float64)
+    deviation = float(exact.std()) if len(values) > 1 else None
+    return {"mean": float(exact.mean()), "deviation": deviation, "values": values}
