@@ -24,8 +24,8 @@ def test_nbody_learns(tmp_path: Path) -> None:
     """After a few epochs on few trajectories, better than particles that go straight on."""
     nbody = example("nbody")
     sizes = {"train": 300, "validation": 100, "test": 100}
-    changes = [f"data.{name}={size}" for name, size in sizes.items()]
-    config = read_config(nbody.CONFIG, [*changes, "train.epochs=10"])
+    changes = [f"data.limit={list(sizes.values())}", f"data.root={tmp_path}", "train.epochs=10"]
+    config = read_config(nbody.CONFIG, changes)
     error = nbody.run(config, tmp_path / "run")
     test = NBody("test", **sizes)
     straight = torch.cat([data.pos + data.vel - data.y for data in test]).square().mean()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 #: With everything that has a state: dropout, a schedule, clipping, patience, two seeds.
 SMALL = {
-    "data": {"name": "polytopes", "copies": 1},
+    "data": {"name": "polytopes-3d", "copies": 1},
     "model": {"block": "dgn", "hidden": 4, "layers": 1, "dropout": 0.1},
     "train": {
         "epochs": 14,
@@ -25,7 +25,7 @@ SMALL = {
 }
 
 
-def solids(level: str = "node", kind: str = "regression", scale: float = 1.0):
+def solids(*, level: str = "node", kind: str = "regression", scale: float = 1.0):
     """The solids with answers for each graph, node or edge; the test set is the training set."""
     import torch
 
@@ -75,12 +75,12 @@ def _train(config: dict, out: Path, crash: tuple[str, int] | None, rank: dict) -
     import torch
     from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-    from symgnn.train import datasets
+    from symgnn.data import registry
     from symgnn.train.config import resolve
     from symgnn.train.run import finish, train
 
     torch.set_num_threads(1)
-    datasets.DATASETS["solids"] = solids
+    registry.DATASETS["solids"] = registry.Dataset("solids", "made", (5, 5, 5), solids)
     if rank:  # Lightning has looked for it when it was imported, before the fork
         rank_zero_only.rank = rank["RANK"]
     if crash is not None:

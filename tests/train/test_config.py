@@ -7,7 +7,7 @@ import yaml
 
 from symgnn.train.config import Config, read_config, resolve
 
-GOOD = {"data": {"name": "polytopes"}, "model": {"block": "dgn"}}
+GOOD = {"data": {"name": "polytopes-3d"}, "model": {"block": "dgn"}}
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -29,7 +29,7 @@ def test_defaults_are_written_out_and_read_again(tmp_path: Path) -> None:
 def test_changes_go_over_the_file_and_into_it(tmp_path: Path) -> None:
     path = written(
         tmp_path,
-        "data: {name: polytopes}\n"
+        "data: {name: polytopes-3d}\n"
         "model: {block: dgn, aggregation: {pool: sum}}\n"
         "train: {epochs: 3, learning_rate: 1e-2, precision: 64, clip: none}\n",
     )
@@ -77,7 +77,7 @@ def test_wrong_values_get_one_line(change: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("data: {name: polytopes", "line 1: is not YAML"),
+        ("data: {name: polytopes-3d", "line 1: is not YAML"),
         ("data: {name: a, name: b}", "'name' is given twice"),
         ("- a\n- b", "give the sections data, model, train"),
         ("data: nbody", "data: is 'nbody'; give keys and values"),

@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import json
-import types
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from torch_geometric.data import Batch
 
 import symgnn
 from symgnn.cli import main
+from symgnn.data import registry
 from symgnn.train import datasets
 from symgnn.train.checkpoint import read_checkpoint
 from symgnn.train.config import Config, resolve
@@ -29,7 +29,8 @@ MODEL = {"block": "dgn", "hidden": 4, "layers": 1, "aggregation": "sum"}
 
 @pytest.fixture
 def with_solids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(datasets.DATASETS, "solids", solids)
+    known = registry.Dataset("solids", "made", (5, 5, 5), solids)
+    monkeypatch.setitem(registry.DATASETS, "solids", known)
 
 
 def config(*changes: str, data: dict | None = None, model: dict | None = None) -> Config:
@@ -54,7 +55,7 @@ def states(out: Path, name: str = "last.ckpt") -> list[dict]:
 def test_every_task(level: str, kind: str, tmp_path: Path) -> None:
     data = {"name": "solids", "level": level, "kind": kind}
     run = trained(tmp_path, "train.seeds=2", data=data)
-    splits = solids(level, kind)
+    splits = solids(level=level, kind=kind)
     batch = Batch.from_data_list(splits.train)
     found = run.predict(splits.train)
     torch.testing.assert_close(found, run.predict(batch))
@@ -110,7 +111,7 @@ def test_predictions_take_coordinates_of_the_source(tmp_path: Path) -> None:
 
 def test_coordinates_come_in_units_of_the_source(tmp_path: Path) -> None:
     model = {"block": "dgn", "coordinate_map": "neighbour-sum", "hidden": 4}
-    data = {"name": "nbody", "train": 4, "validation": 2, "test": 2}
+    data = {"name": "nbody", "limit": [4, 2, 2]}
     run = trained(tmp_path, data=data, model=model)
     graphs = list(datasets.load(run.config.data).test)
     error = run.predict(graphs).value - torch.cat([graph.y for graph in graphs])
@@ -138,7 +139,7 @@ def test_a_seed_of_several_trains_as_it_does_alone(clip: str, tmp_path: Path) ->
 
 def test_a_run_is_a_plain_loop(tmp_path: Path) -> None:
     """With the protocol of the EGNN paper: the weights of a loop over the same batches."""
-    data = {"name": "nbody", "train": 7, "validation": 2, "test": 1, "distances": True}
+    data = {"name": "nbody", "limit": [7, 2, 1], "distances": True}
     model = {"block": "egnn", "velocity": True, "hidden": 8, "layers": 2}
     sets = ("train.epochs=3", "train.batch_size=3", "train.weight_decay=1e-3")
     run = trained(tmp_path, *sets, "train.drop_last=true", data=data, model=model)
@@ -222,7 +223,7 @@ def test_what_depends_on_the_data_is_checked_before_training(tmp_path: Path) -> 
         with pytest.raises(ValueError, match=message):
             train(config(change), tmp_path)
     with pytest.raises(ValueError, match=r"model.coordinate_map: is 'identity'"):
-        train(config(data={"name": "nbody", "train": 1, "validation": 1, "test": 1}), tmp_path)
+        train(config(data={"name": "nbody", "limit": 1}), tmp_path)
     assert not (tmp_path / "config.yaml").exists()
 
 
@@ -233,7 +234,7 @@ def test_a_diverged_run_says_so(tmp_path: Path) -> None:
 
 
 def test_what_no_model_reads_is_dropped(tmp_path: Path) -> None:
-    data = {"name": "polytopes", "copies": 1, "node_features": True}
+    data = {"name": "polytopes-3d", "copies": 1, "node_features": True}
     run = trained(tmp_path, data={**data, "drop": ["x"]}, model=MODEL)
     assert run.facts.sizes["node_features"] == 0
     assert run.predict(datasets.load(data).test).value.shape == (5, 5)
@@ -258,20 +259,19 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def load(**options):
         asked["load"] = options
-        found = solids("graph", scale=0.5)
+        found = solids(level="graph", scale=0.5)
         return dataclasses.replace(found, about={"read": {"edges": "bonds", "scale": 0.5}})
 
     def read(paths, **options):
         asked["read"] = (paths, options)
-        graphs = solids("graph", scale=0.5).test
+        graphs = solids(level="graph", scale=0.5).test
         for graph, name in zip(graphs, "abcde", strict=True):
             graph.name = name
             del graph.y
         return graphs
 
-    files = types.SimpleNamespace(load=load)
-    monkeypatch.setattr(symgnn.data, "files", files, raising=False)
-    monkeypatch.setattr(symgnn.data, "read", read, raising=False)
+    monkeypatch.setattr(symgnn.data, "load_files", load)
+    monkeypatch.setattr(symgnn.data, "read", read)
     run = trained(tmp_path, data={"path": "folder", "targets": "energies.csv", "drop": "z"})
     assert asked["load"] == {"path": "folder", "targets": "energies.csv"}
     assert main(["predict", str(tmp_path), "a.xyz", "b.xyz"]) == 0
@@ -279,7 +279,9 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "predictions.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == list("abcde")
-    expected = run.predict(solids("graph").test).value[:, 0].tolist()  # in units of the source
+    expected = (
+        run.predict(solids(level="graph").test).value[:, 0].tolist()
+    )  # in units of the source
     assert [float(row["energy [eV]"]) for row in rows] == pytest.approx(expected, rel=1e-4)
     run.record["about"] = {}
     with pytest.raises(ValueError, match="was not trained on files; give --split"):

@@ -19,9 +19,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
+from symgnn.data.registry import dataset
 from symgnn.nn.build import BUILD_OPTIONS, build, network_named
 from symgnn.nn.peers import PEERS
-from symgnn.train.datasets import COMMON, DATASETS
+from symgnn.train.datasets import COMMON
 
 #: What `build` is told by the data.
 INFERRED = (
@@ -170,10 +171,10 @@ def check_data(given: Mapping[str, Any]) -> dict[str, Any]:
     """The section `data`, as far as it can be checked before any data are there."""
     if ("name" in given) == ("path" in given):
         raise ValueError("data: give either name (of a dataset) or path (of your own files)")
-    loader = DATASETS.get(str(given.get("name")))
-    if loader is not None:
-        known = [*inspect.signature(loader).parameters, *COMMON]
-        check_keys("data", given, known)
+    if "name" in given:
+        with in_section("data"):
+            known = dataset(str(given["name"])).options
+        check_keys("data", given, [*known, *COMMON])
     return dict(given)
 
 
