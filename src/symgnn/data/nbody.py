@@ -13,20 +13,17 @@ from __future__ import annotations
 import math
 import numbers
 import os
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import Progress
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
+
+from symgnn.progress import OnProgress, bar
 
 SPLITS = ("train", "validation", "test")
 FRAMES = 49
@@ -35,9 +32,6 @@ STEP = 0.001
 SPEED = 0.5
 #: A force times the step, that is a change of velocity, is cut off here, per component.
 LARGEST_KICK = 0.1
-
-#: Signature: (steps done, steps in total) -> None
-OnProgress: TypeAlias = Callable[[int, int], Any]
 
 
 class Trajectories(NamedTuple):
@@ -203,7 +197,7 @@ class NBody(InMemoryDataset):
         stop = _integer("stop", stop, start + 1)
 
         def simulate() -> Trajectories:
-            with _bar(f"{count} trajectories, {split}", progress) as on_progress:
+            with bar(f"{count} trajectories, {split}", progress) as on_progress:
                 return simulate_charged(
                     count,
                     seed=(seed, SPLITS.index(split)),
@@ -275,28 +269,6 @@ def _read(path: Path, shape: tuple[int, ...]) -> Trajectories:
             f"{path}: cannot be read ({reason}); delete it, and it will be simulated again"
         ) from None
     return found
-
-
-@contextmanager
-def _bar(text: str, show: bool | None) -> Iterator[OnProgress | None]:
-    """A callback that draws a bar on stderr once two seconds have passed; None to draw none."""
-    if not (sys.stderr.isatty() if show is None else show):
-        yield None
-        return
-    bar = Progress(console=Console(stderr=True), transient=True)
-    task = bar.add_task(text)
-    begin = time.monotonic()
-
-    def on_progress(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=total)
-        if time.monotonic() - begin > 2:
-            bar.start()
-
-    try:
-        yield on_progress
-    finally:
-        if bar.live.is_started:
-            bar.stop()
 
 
 def _array(value: Tensor) -> np.ndarray:

@@ -6,9 +6,10 @@ import importlib
 import io
 import os
 import tempfile
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from symgnn.report import markup
 from symgnn.report.css import CSS
@@ -143,13 +144,17 @@ def _pictures(results: Results) -> list[Picture] | None:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Write a file so that it appears complete or not at all."""
+    return write_file(path, lambda file: file.write(content))
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> Path:
+    """Write a file so that it appears complete or not at all; give its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            write(file)
         temporary.chmod(0o644)
         os.replace(temporary, path)  # noqa: PTH105
     except BaseException:

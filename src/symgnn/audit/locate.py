@@ -1,0 +1,239 @@
+"""The first submodule in which a symmetry breaks, or in which the forward is random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from symgnn.audit.calling import tensors_in
+from symgnn.audit.elements import Case, Undefined
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a model something happens for the first time."""
+
+    module: str  # its name, "" for the whole
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass
+class Event:
+    """A submodule that starts or ends, with the tensors that it got or gave."""
+
+    module: str
+    kind: str  # the class
+    ends: bool
+    tensors: list[Tensor]
+
+
+@contextmanager
+def recorded(roots: Sequence[nn.Module]) -> Iterator[list[Event]]:
+    """Inside, every call of a submodule is noted, in the order in which it happens."""
+    events: list[Event] = []
+
+    def note(name: str, ends: bool, module: nn.Module, *values: Any) -> None:
+        found = values[-1] if ends else values
+        tensors = [t.detach().cpu().clone() for _, t in tensors_in(found)]
+        events.append(Event(name, type(module).__name__, ends, tensors))
+
+    def starts(name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
+        note(name, False, module, args, kwargs)
+
+    def ends(name: str, module: nn.Module, args: Any, out: Any) -> None:
+        note(name, True, module, out)
+
+    handles = []
+    for root in roots:
+        for name, module in root.named_modules():
+            handles.append(
+                module.register_forward_pre_hook(partial(starts, name), with_kwargs=True)
+            )
+            handles.append(module.register_forward_hook(partial(ends, name)))
+    try:
+        yield events
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def first_random(one: Sequence[Event], two: Sequence[Event]) -> Place | None:
+    """The first submodule that gives other numbers for the same ones."""
+    return _first(one, two, _identical, "gives other numbers each time")
+
+
+def first_break(
+    before: Sequence[Event], after: Sequence[Event], case: Case, tolerance: float
+) -> Place | None:
+    """The first submodule whose output does not move with the graph, while its input does."""
+
+    def agree(a: Tensor, b: Tensor) -> bool:
+        return moves_along(a, b, case, tolerance)
+
+    return _first(before, after, agree, "breaks it")
+
+
+def _first(one: Sequence[Event], two: Sequence[Event], agree: Any, what: str) -> Place | None:
+    open_calls: list[Event] = []
+    last = ""  # the submodule that ended last
+    for a, b in zip(one, two, strict=False):
+        if (a.module, a.ends) != (b.module, b.ends):
+            return Place(a.module, f"in {_label(a)}: other submodules are called")
+        same = len(a.tensors) == len(b.tensors)
+        same = same and all(agree(x, y) for x, y in zip(a.tensors, b.tensors, strict=True))
+        if a.ends:
+            open_calls.pop()
+            if not same:
+                inner = [e for e in one if e.module.startswith(f"{a.module}." if a.module else "")]
+                own = any(e.module != a.module for e in inner)
+                text = f"in {_label(a)}"
+                if own:
+                    text = f"in the forward of {_label(a)} itself"
+                    text += f", after {last}" if last else ""
+                return Place(a.module, text)
+            last = a.module or a.kind
+        else:
+            if not same:
+                parent = open_calls[-1] if open_calls else None
+                if parent is None:
+                    open_calls.append(a)
+                    continue  # the model's own input: there is nothing before it
+                text = f"in the forward of {_label(parent)} itself, before it calls {a.module}"
+                return Place(parent.module, text)
+            open_calls.append(a)
+    return None
+
+
+def _label(event: Event) -> str:
+    return f"{event.module} ({event.kind})" if event.module else f"the model ({event.kind})"
+
+
+def _identical(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and bool(torch.equal(a.nan_to_num(), b.nan_to_num()))
+
+
+# ------------------------------------------------------------------ does a tensor move along?
+
+
+def moves_along(before: Tensor, after: Tensor, case: Case, tolerance: float) -> bool:
+    """Whether a tensor is made of numbers that stay and of vectors and points that move along.
+
+    Rows may come in another order. Numbers of spherical harmonics of degree 2 and 3, and of what
+    else has a representation along an axis of its own, are recognised by a matrix that fits all.
+    """
+    if before.shape != after.shape:
+        return False
+    if before.numel() == 0:
+        return True
+    if not before.is_floating_point():
+        return _same_numbers(before, after, case)
+    before, after = before.double(), after.double()
+    scale = float(before.abs().max())
+    if not math.isfinite(scale) or scale == 0:
+        return torch.equal(before.nan_to_num(), after.nan_to_num())
+    limit = tolerance * scale
+    if before.dim() < 2:
+        return _same_rows(before.reshape(-1, 1), after.reshape(-1, 1), limit)
+    if _columns_move(before.flatten(0, -2), after.flatten(0, -2), case, limit):
+        return True
+    for axis in range(before.dim() - 1):
+        size, rows = before.size(axis), before.numel() // before.size(axis)
+        if size == 1 or size > 16:
+            continue
+        x, y = (t.movedim(axis, -1).flatten(0, -2) for t in (before, after))
+        if _block_moves(x, y, case, limit) or (rows > 2 * size > 8 and _fits(x, y, limit)):
+            return True
+    return False
+
+
+def _same_numbers(before: Tensor, after: Tensor, case: Case) -> bool:
+    """Integers: the same, or the same graph with its nodes renumbered."""
+    if torch.equal(before, after):
+        return True
+    nodes = len(case.nodes)
+    if before.dim() == 2 and len(before) == 2 and int(before.max()) < nodes:
+        number = case.nodes.argsort()
+        pairs = number[before.long()]
+        key, other = pairs[0] * nodes + pairs[1], after[0].long() * nodes + after[1].long()
+        return torch.equal(key.sort().values, other.sort().values)
+    return case.kind == "permutation" and (
+        torch.equal(before.flatten().sort().values, after.flatten().sort().values)
+        or int(max(before.max(), after.max())) < max(nodes, len(case.edge_order))
+    )
+
+
+def _same_rows(x: Tensor, y: Tensor, limit: float) -> bool:
+    """Whether columns `[R, C]` hold the same numbers, in the same order or in another."""
+    if bool(((x - y).abs() <= limit).all()):
+        return True
+    return bool(((x.sort(0).values - y.sort(0).values).abs() <= limit).all())
+
+
+def _columns_move(x: Tensor, y: Tensor, case: Case, limit: float) -> bool:
+    """Whether columns `[R, C]` are numbers that stay, or blocks of columns that move along."""
+    n, k = case.graphs[0].pos.size(1), 0
+    while k < x.size(1):
+        if _same_rows(x[:, k : k + 1], y[:, k : k + 1], limit):
+            k += 1
+        elif k + n <= x.size(1) and _block_moves(x[:, k : k + n], y[:, k : k + n], case, limit):
+            k += n
+        else:
+            for size in (5, 7):
+                block = slice(k, k + size)
+                if k + size <= x.size(1) and len(x) > 2 * size:
+                    if case.kind != "permutation" and _fits(x[:, block], y[:, block], limit):
+                        k += size
+                        break
+            else:
+                return False
+    return True
+
+
+def _block_moves(x: Tensor, y: Tensor, case: Case, limit: float) -> bool:
+    """Whether rows `[R, n]` are vectors or points that move along."""
+    n = case.graphs[0].pos.size(1)
+    if x.size(1) != n:
+        return False
+    wanted = []
+    nodes = len(case.nodes)
+    for place, count in (("node", nodes), ("edge", len(case.edge_order)), ("graph", 1)):
+        if len(x) % max(count, 1) and place != "graph":
+            continue
+        try:
+            linear = case.linear(place)
+            if place == "graph" and len(linear) > 1:
+                continue
+            repeat = len(x) // max(len(linear), 1)
+            if place == "graph":
+                wanted.append(x @ linear[0].T)
+            elif repeat == 1:
+                wanted.append(torch.einsum("rij,rj->ri", linear, x))
+        except Undefined:
+            pass
+    if len(x) == nodes:
+        wanted.append(case.points("node", x))
+    elif len(case.elements) == 1 and case.kind not in ("permutation", "torsion", "flex"):
+        wanted.append(case.points("graph", x[:1]) if len(x) == 1 else _points(x, case))
+    return any(_same_rows(w, y, limit) for w in wanted)
+
+
+def _points(x: Tensor, case: Case) -> Tensor:
+    element = case.elements[0]
+    return x if element is None else element(x)
+
+
+def _fits(x: Tensor, y: Tensor, limit: float) -> bool:
+    """Whether one matrix takes all rows `[R, C]` to those after."""
+    matrix = torch.linalg.lstsq(x, y).solution
+    orthogonal = torch.linalg.matrix_rank(x) == x.size(1)
+    return bool(orthogonal) and bool(((x @ matrix - y).abs() <= 10 * limit).all())
