@@ -225,7 +225,7 @@ def make_case(
             elements.append(None)
             reason = error
     if reason is not None and not any(elements):
-        raise Undefined(str(reason).removeprefix(f"{kind}: "))
+        raise Undefined(str(reason).removeprefix(f"{kind}: ").partition(";")[0])
     edges: list[Tensor | None] = [None] * len(graphs)
     if kind == "permutation":
         edges = [torch.randperm(graph.num_edges, generator=generator) for graph in graphs]

@@ -60,7 +60,12 @@ def deformed(data: Data, named: Iterable[Named], generator: Generator) -> Data:
     stretch = stretch + 0.1 * torch.randn(cloud.n, cloud.n, generator=generator).double()
     jitter = 0.05 * near * torch.randn(cloud.points.shape, generator=generator).double()
     pos = cloud.centroid + (cloud.points - cloud.centroid) @ stretch.T + jitter
-    out = with_pos(data, pos.float().double())
+    return followed(with_pos(data, pos.float().double()), named)
+
+
+def followed(data: Data, named: Iterable[Named]) -> Data:
+    """A shallow copy in which what is made of coordinates is so to the last digit."""
+    out = copy.copy(data)
     for name in named:
         name.follow(out, data, None)
     return out

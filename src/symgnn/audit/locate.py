@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +69,7 @@ def recorded(roots: Sequence[nn.Module]) -> Iterator[list[Event]]:
 
 def first_random(one: Sequence[Event], two: Sequence[Event]) -> Place | None:
     """The first submodule that gives other numbers for the same ones."""
-    return _first(one, two, _identical, "gives other numbers each time")
+    return first_place(one, two, lambda a, b: _all(a, b, _identical))
 
 
 def first_break(
@@ -77,20 +77,28 @@ def first_break(
 ) -> Place | None:
     """The first submodule whose output does not move with the graph, while its input does."""
 
-    def agree(a: Tensor, b: Tensor) -> bool:
+    def along(a: Tensor, b: Tensor) -> bool:
         return moves_along(a, b, case, tolerance)
 
-    return _first(before, after, agree, "breaks it")
+    return first_place(before, after, lambda a, b: _all(a, b, along))
 
 
-def _first(one: Sequence[Event], two: Sequence[Event], agree: Any, what: str) -> Place | None:
+def _all(one: Event, two: Event, agree: Callable[[Tensor, Tensor], bool]) -> bool:
+    if len(one.tensors) != len(two.tensors):
+        return False
+    return all(agree(a, b) for a, b in zip(one.tensors, two.tensors, strict=True))
+
+
+def first_place(
+    one: Sequence[Event], two: Sequence[Event], agree: Callable[[Event, Event], bool]
+) -> Place | None:
+    """Where two recorded calls no longer agree: in a submodule, or between two of them."""
     open_calls: list[Event] = []
     last = ""  # the submodule that ended last
     for a, b in zip(one, two, strict=False):
         if (a.module, a.ends) != (b.module, b.ends):
             return Place(a.module, f"in {_label(a)}: other submodules are called")
-        same = len(a.tensors) == len(b.tensors)
-        same = same and all(agree(x, y) for x, y in zip(a.tensors, b.tensors, strict=True))
+        same = agree(a, b)
         if a.ends:
             open_calls.pop()
             if not same:

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from symgnn.audit.calling import Target, seed_all
 from symgnn.audit.elements import Case, Undefined, make_case
-from symgnn.audit.graphs import Named, deformed, joined
+from symgnn.audit.graphs import Named, deformed, followed, joined
 from symgnn.audit.outputs import Output
 
 #: How many times the measured rounding an error may be to count as rounding.
@@ -40,7 +40,7 @@ class Session:
     seed: int = 0
     outputs: list[Output] = field(default_factory=list)
     spread: dict[str, Tensor] = field(default_factory=dict)  # per channel
-    calls: int = 0
+    random: bool = False
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class Session:
     ) -> Session:
         """With `count` shapes, the first as given."""
         generator = torch.Generator().manual_seed(seed)
-        shapes = [graphs]
+        shapes = [[followed(graph, named) for graph in graphs]]
         for _ in range(count - 1):
             shapes.append([deformed(graph, named, generator) for graph in graphs])
         return cls(target, shapes, named, batched, seed=seed)
@@ -65,9 +65,9 @@ class Session:
         self._known: dict[int, Values] = {}
 
     def run(self, data: Data) -> Values:
-        """The outputs for a graph or batch, always with the same random numbers."""
-        seed_all(self.seed)
-        self.calls += 1
+        """The outputs for a graph or batch, with the same random numbers if it draws any."""
+        if self.random:
+            seed_all(self.seed)
         return self.target(data, self.dtype)
 
     def at(self, shape: int) -> Values:
@@ -112,13 +112,10 @@ class Session:
         change = output.channels(found - expected).abs().amax(0)
         return float((change / self.spread[output.name]).max())
 
-    def errors(self, case: Case) -> dict[str, float]:
+    def errors(self, case: Case, after: Values | None = None) -> dict[str, float]:
         """The error of each output that the transformation is defined for."""
-        before, after = self.at(case.origin[0]), self.run(case.after)
-        return self.compared(case, before, after)
-
-    def compared(self, case: Case, before: Values, after: Values) -> dict[str, float]:
-        """The same for outputs that are known."""
+        before = self.at(case.origin[0])
+        after = self.run(case.after) if after is None else after
         found, reason = {}, None
         for output in self.outputs:
             try:
@@ -131,22 +128,22 @@ class Session:
             raise reason
         return found
 
-    def rounding(self, case: Case) -> dict[str, float]:
-        """How much outputs change when the moved coordinates are rounded once more."""
+    def rounding(self, case: Case, after: Values) -> float:
+        """How much outputs change at most when the moved coordinates are rounded once more."""
         eps = torch.finfo(self.dtype).eps
-        after, pos = self.run(case.after), case.after.pos
+        pos = case.after.pos
         generator = torch.Generator().manual_seed(case.origin[1])
         noise = torch.randn(pos.shape, generator=generator, dtype=torch.float64)
         near = case.after.clone()
         near.pos = pos + eps * pos.abs().max() * noise
         other = self.run(near)
-        found = {}
+        found = 0.0
         for output in self.outputs:
             value = after[output.name]
             moved = self.error(output, value, other[output.name])
             size = output.channels(value).abs().amax(0)
             itself = float((eps * size / self.spread[output.name]).max())
-            found[output.name] = max(moved, itself)
+            found = max(found, moved, itself)
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ class Output:
     place: str
     axis: int | None = None
     rows: bool = True
-    told: bool = False
+    known: str = "inferred"  # or "told", or "unclear"
 
     def __str__(self) -> str:
         return f"{self.type} per {self.place}"
@@ -98,7 +98,7 @@ def told(name: str, text: str, options: Sequence[Output]) -> list[Output]:
     if not fits:
         can = ", ".join(dict.fromkeys(str(o) for o in options))
         raise ValueError(f"outputs: {name!r} cannot be {text!r} by its shape, only {can}")
-    return [Output(o.name, o.type, o.place, o.axis, o.rows, told=True) for o in fits]
+    return [Output(o.name, o.type, o.place, o.axis, o.rows, "told") for o in fits]
 
 
 def chosen_names(found: Sequence[str], outputs: Mapping[str, str] | str | None) -> dict[str, str]:
@@ -137,4 +137,6 @@ def choose(
         left = best(left, "permutation")
     left = best(left, "rotation")
     left = best(left, "translation")
-    return options[left[0]]
+    found = options[left[0]]
+    unclear = mismatch["rotation"][left[0]] > 0.1 and len(options) > 1
+    return replace(found, known="unclear") if unclear and found.known == "inferred" else found

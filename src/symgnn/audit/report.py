@@ -165,6 +165,17 @@ class Report:
                 lines.append(f"{self._line(plural(kind))}, so it {can} tell {say}")
         return lines
 
+    def breaks(self) -> list[str]:
+        """Where Euclidean symmetry and that of the order of the nodes break first, a line each."""
+        broken = [f for f in map(self.findings.get, _LOCATED) if f and f.counterexample]
+        lines = []
+        for place in dict.fromkeys(f.where for f in broken):
+            here = [f for f in broken if f.where == place]
+            first = f"break first {place}; " if place is not None else ""
+            kinds = " and ".join(plural(f.kind) for f in here)
+            lines.append(f"{kinds}: {first}{here[0].counterexample}")
+        return lines
+
     def _line(self, name: str, kinds: tuple[str, ...] | None = None) -> str:
         kinds = kinds or kinds_of(name, self.dimension)[1]
         found = [self.findings[kind] for kind in kinds]
@@ -185,16 +196,13 @@ class Report:
 
     def __str__(self) -> str:
         """The table, the summary and the warnings."""
-        types = ", ".join(f"{o.name}: {o}{'' if o.told else ' (inferred)'}" for o in self.outputs)
+        types = ", ".join(f"{o.name}: {o} ({o.known})" for o in self.outputs)
         lines = [f"{self.model} on {self.nodes} nodes in {self.dimension} dimensions; {types}", ""]
         lines += self._table()
         lines += ["", *(f"- {line}" for line in self.summary())]
         if self.derived is not None:
             lines.append(f"- model.symmetry says {self.derived}: {self.agrees}")
-        broken = [f for f in self.findings.values() if f.where is not None and f.kind in _LOCATED]
-        for place in dict.fromkeys(f.where for f in broken):
-            kinds = [plural(f.kind) for f in broken if f.where == place]
-            lines.append(f"- {' and '.join(kinds)}: first {place}")
+        lines += [f"- {line}" for line in self.breaks()]
         if self.stochastic:
             lines.append(f"- random: {self.stochastic}")
         lines += [f"! {warning}" for warning in self.warnings]

@@ -21,8 +21,9 @@ from symgnn.audit.counterexample import Counterexample
 from symgnn.audit.elements import SIZED, Case, Undefined
 from symgnn.audit.graphs import Named, graphs_of, joined, parse_vectors, unnamed
 from symgnn.audit.locate import Place, first_break, first_random, recorded
-from symgnn.audit.measuring import APPROXIMATE, ROUNDING, Session, verdict_of
+from symgnn.audit.measuring import APPROXIMATE, JUMP, ROUNDING, Session, verdict_of
 from symgnn.audit.outputs import Output, candidates, choose, chosen_names, told
+from symgnn.audit.precision import coarse
 from symgnn.audit.report import Finding, Report
 from symgnn.geometry import KINDS
 from symgnn.progress import bar
@@ -37,7 +38,7 @@ def audit(
     *,
     outputs: Mapping[str, str] | str | None = None,
     vectors: Iterable[str] | str = (),
-    elements: int = 16,
+    elements: int = 12,
     seed: int = 0,
     progress: bool | None = None,
 ) -> Report:
@@ -71,6 +72,7 @@ def audit(
         work = _Audit(session, elements, outputs, on_progress)
         for dtype in target.precisions:
             work.measure(dtype)
+        work.conclude()
     derived = getattr(model, "symmetry", None) if isinstance(model, nn.Module) else None
     work.warnings += unnamed(graphs[0], named)
     for kind, finding in work.findings.items():
@@ -155,9 +157,8 @@ class _Audit:
             for kind in KINDS:
                 self.measure_kind(kind, first)
                 self.step()
-            if first:
-                return
-        self.judge_again()
+            if first and dtype == torch.float64 and not self.constant and not self.stochastic:
+                self.warnings += filter(None, [coarse(session)])
 
     def find_random(self) -> str:
         """What is random in the forward, in words; "" if nothing."""
@@ -169,6 +170,7 @@ class _Audit:
             after = session.target(data, session.dtype)
         if all(torch.equal(before[k].nan_to_num(), after[k].nan_to_num()) for k in before):
             return ""
+        session.random = True
         place = first_random(one, two)
         where = f" {place}" if place else ""
         again = [session.run(data) for _ in range(2)]
@@ -227,7 +229,8 @@ class _Audit:
             size = (0.1, 0.3, 1.0, 2.0)[number % 4] if kind == "affine" else 1.0
             try:
                 case = session.case(kind, number, size)
-                found = session.errors(case)
+                after = session.run(case.after)
+                found = session.errors(case, after)
             except Undefined as error:
                 self.findings[kind] = Finding(kind, "unmeasured", reason=str(error))
                 return
@@ -236,7 +239,7 @@ class _Audit:
             if errors[-1] > worst:
                 worst, case_of_worst = errors[-1], case
             if number % 4 == 0:
-                rounding = max(rounding, *session.rounding(case).values())
+                rounding = max(rounding, session.rounding(case, after))
         if finding is None:
             finding = self.findings[kind] = Finding(kind, "", outputs=outputs)
         finding.errors[precision], finding.rounding[precision] = errors, rounding
@@ -251,16 +254,15 @@ class _Audit:
     def grow(self, finding: Finding) -> None:
         """The error against the size of the transformation."""
         for size in SIZES:
-            for number in range(1 if finding.kind == "flex" else 2):
-                errors = self.session.errors(self.session.case(finding.kind, number, size))
-                finding.sizes.append((size, max(errors.values())))
+            errors = self.session.errors(self.session.case(finding.kind, 0, size))
+            finding.sizes.append((size, max(errors.values())))
 
     def explain(self, finding: Finding, case: Case) -> None:
         """Where it breaks, and the smallest counterexample."""
         session = self.session
         case = self.smallest(finding, case)
         before, after = session.at(case.origin[0]), session.run(case.after)
-        errors = session.compared(case, before, after)
+        errors = session.errors(case, after)
         name = max(errors, key=lambda key: errors[key])
         output = next(o for o in session.outputs if o.name == name)
         finding.counterexample = Counterexample(
@@ -307,13 +309,24 @@ class _Audit:
         tolerance = math.sqrt(min(error, 1.0) * 100 * eps)
         return first_break(before, after, case, tolerance)
 
-    def judge_again(self) -> None:
-        """What explained a break that is none, now that both precisions are known, is dropped."""
+    def conclude(self) -> None:
+        """What both precisions together say."""
+        largest: dict[str, float] = {}
         for finding in self.findings.values():
-            if finding.verdict == "rounding":
+            if finding.verdict == "rounding":  # which it may not have been in the first alone
                 finding.where = finding.counterexample = None
-            elif finding.verdict != "unmeasured" and max(finding.rounding.values()) > 1e-2:
-                pass
+                for precision, value in finding.rounding.items():
+                    largest[precision] = max(value, largest.get(precision, 0.0))
+        if largest.get("float64", 0.0) > JUMP:
+            self.warnings.append(
+                "outputs jump: they change by more than 0.001 of how much they vary when the "
+                "coordinates are rounded to float64"
+            )
+        elif largest.get("float32", 0.0) > 0.1:
+            self.warnings.append(
+                f"in float32, rounding changes outputs by up to {largest['float32']:.2g} of how "
+                "much they vary with the coordinates"
+            )
 
 
 def _name(dtype: torch.dtype) -> str:
