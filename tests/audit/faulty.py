@@ -13,8 +13,12 @@ def molecule(nodes: int = 9, seed: int = 0, dtype: torch.dtype = torch.float32) 
     pos = 1.2 * torch.randn(nodes, 3, generator=generator) + 0.5
     edges = (~torch.eye(nodes, dtype=torch.bool)).nonzero().T.contiguous()
     z = torch.randint(1, 9, (nodes,), generator=generator)
-    return Data(pos=pos.to(dtype), x=torch.randn(nodes, 4, generator=generator).to(dtype),
-                z=z, edge_index=edges)
+    return Data(
+        pos=pos.to(dtype),
+        x=torch.randn(nodes, 4, generator=generator).to(dtype),
+        z=z,
+        edge_index=edges,
+    )
 
 
 class Layer(nn.Module):
@@ -164,11 +168,8 @@ class HalfLinear(nn.Linear):
     """A linear layer in float16."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.float()).half().to(x.dtype) if False else (
-            nn.functional.linear(x.half().float(), self.weight.half().float(), self.bias.float())
-            .half()
-            .to(x.dtype)
-        )
+        weight, bias = self.weight.half().float(), self.bias.float()
+        return nn.functional.linear(x.half().float(), weight, bias).half().to(x.dtype)
 
 
 class HalfFeatures(Net):
@@ -188,7 +189,9 @@ class EdgeVectors(Net):
         source, target = data.edge_index
         rays = data.pos[target] - data.pos[source]
         along = (rays * data.edge_attr).sum(1)
-        return torch.cat([data.x, along.new_zeros(len(data.pos)).index_add(0, target, along)[:, None]], 1)
+        return torch.cat(
+            [data.x, along.new_zeros(len(data.pos)).index_add(0, target, along)[:, None]], 1
+        )
 
 
 class Handedness(nn.Module):

@@ -2,7 +2,17 @@
 
 from symgnn.audit.counterexample import Counterexample
 from symgnn.audit.groups import GROUPS
+from symgnn.audit.maps import MapReport, audit_map
 from symgnn.audit.report import Answer, Finding, Report
 from symgnn.audit.run import audit
 
-__all__ = ["GROUPS", "Answer", "Counterexample", "Finding", "Report", "audit"]
+__all__ = [
+    "GROUPS",
+    "Answer",
+    "Counterexample",
+    "Finding",
+    "MapReport",
+    "Report",
+    "audit",
+    "audit_map",
+]

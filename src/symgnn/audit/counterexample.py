@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.audit.calling import CalculatorTarget, Target, borrowed, random_state_kept
+from symgnn.audit.borrowing import borrowed, random_state_kept
+from symgnn.audit.calling import CalculatorTarget, Target
 from symgnn.audit.elements import Case, describe
 from symgnn.audit.graphs import Named
 from symgnn.audit.measuring import Session
@@ -123,15 +124,16 @@ class Counterexample:
         case = Case(
             about["kind"], tuple(graphs), tuple(elements), tuple(edges), named, about["batched"]
         )
-        values = (arrays[f"output_{key}"] for key in ("before", "expected", "after"))
         return cls(
-            case,
-            Output(**about["output"]),
-            about["precision"],
-            *values,
-            arrays["spread"],
-            about["error"],
-            about["seed"],
+            case=case,
+            output=Output(**about["output"]),
+            precision=about["precision"],
+            before=arrays["output_before"],
+            expected=arrays["output_expected"],
+            after=arrays["output_after"],
+            spread=arrays["spread"],
+            error=about["error"],
+            seed=about["seed"],
         )
 
     def rerun(self, model: Callable[..., Any] | Target) -> float:

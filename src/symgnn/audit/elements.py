@@ -182,15 +182,16 @@ class Case:
     def linear(self, place: str) -> Tensor:
         """The matrix for each row of an output, `[R, n, n]`, before rows are reordered."""
         if place != "node" and self.kind not in (*UNIFORM, "torsion" if place == "edge" else ""):
-            raise Undefined(f"it does not say how a vector of {'an' if place == 'edge' else 'a'} "
-                            f"{place} turns")
+            raise Undefined(
+                f"it does not say how a vector of {'an' if place == 'edge' else 'a'} {place} turns"
+            )
         found = []
         for graph, element in zip(self.graphs, self.elements, strict=True):
             n = graph.pos.size(1)
             own = torch.eye(n, dtype=torch.float64).expand(graph.num_nodes, n, n)
             own = own if element is None else linear_part(element, graph.pos)
             if place == "edge":
-                own = own[graph.edge_index[1]]
+                own = own[graph.edge_index[1]] if graph.num_edges else own[:0]
             found.append(own[:1] if place == "graph" else own)
         return torch.cat(found)
 

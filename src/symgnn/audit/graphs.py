@@ -22,7 +22,7 @@ SAME = 1e-4
 
 def graphs_of(data: Any) -> tuple[list[Data], bool]:
     """The graphs in what is given, with float64 coordinates, and whether they are a batch."""
-    batched = isinstance(data, Batch) or isinstance(data, list | tuple)
+    batched = isinstance(data, Batch | list | tuple)
     graphs = data.to_data_list() if isinstance(data, Batch) else data
     graphs = list(graphs) if batched else [graphs]
     for graph in graphs:
@@ -191,11 +191,9 @@ def unnamed(data: Data, named: Sequence[Named]) -> list[str]:
     keys = {name.key for name in named} | {found.key for found in lookalikes(data)}
     for key in VECTOR_NAMES:
         value = data.to_dict().get(key)
-        if key not in keys and isinstance(value, Tensor) and value.dim() == 2:
-            if value.size(1) == data.pos.size(1):
-                lines.append(
-                    f"{key}: by their name and shape these are vectors, which are left as they "
-                    f'are when the graph is turned; if they should turn along, pass '
-                    f'vectors=("{key}",)'
-                )
+        if key not in keys and isinstance(value, Tensor) and value.shape == data.pos.shape:
+            lines.append(
+                f"{key}: by their name and shape these are vectors, which are left as they are "
+                f'when the graph is turned; if they should turn along, pass vectors=("{key}",)'
+            )
     return lines

@@ -196,15 +196,19 @@ def _columns_move(x: Tensor, y: Tensor, case: Case, limit: float) -> bool:
         elif k + n <= x.size(1) and _block_moves(x[:, k : k + n], y[:, k : k + n], case, limit):
             k += n
         else:
-            for size in (5, 7):
-                block = slice(k, k + size)
-                if k + size <= x.size(1) and len(x) > 2 * size:
-                    if case.kind != "permutation" and _fits(x[:, block], y[:, block], limit):
-                        k += size
-                        break
-            else:
+            size = _harmonics(x[:, k:], y[:, k:], case, limit)
+            if not size:
                 return False
+            k += size
     return True
+
+
+def _harmonics(x: Tensor, y: Tensor, case: Case, limit: float) -> int:
+    """How many of the first columns are spherical harmonics of one degree, 2 or 3; 0 if none."""
+    if case.kind == "permutation":
+        return 0
+    sizes = [size for size in (5, 7) if size <= x.size(1) and len(x) > 2 * size]
+    return next((size for size in sizes if _fits(x[:, :size], y[:, :size], limit)), 0)
 
 
 def _block_moves(x: Tensor, y: Tensor, case: Case, limit: float) -> bool:
@@ -213,31 +217,21 @@ def _block_moves(x: Tensor, y: Tensor, case: Case, limit: float) -> bool:
     if x.size(1) != n:
         return False
     wanted = []
-    nodes = len(case.nodes)
-    for place, count in (("node", nodes), ("edge", len(case.edge_order)), ("graph", 1)):
-        if len(x) % max(count, 1) and place != "graph":
-            continue
+    for place, rows in (("node", case.nodes), ("edge", case.edge_order), ("graph", None)):
         try:
             linear = case.linear(place)
-            if place == "graph" and len(linear) > 1:
-                continue
-            repeat = len(x) // max(len(linear), 1)
-            if place == "graph":
-                wanted.append(x @ linear[0].T)
-            elif repeat == 1:
-                wanted.append(torch.einsum("rij,rj->ri", linear, x))
         except Undefined:
-            pass
-    if len(x) == nodes:
+            continue
+        if rows is not None and len(rows) == len(x):
+            wanted.append(torch.einsum("rij,rj->ri", linear, x))
+        elif rows is None and len(linear) == 1:
+            wanted.append(x @ linear[0].T)
+    whole = case.elements[0] if len(case.elements) == 1 else None
+    if len(x) == len(case.nodes):
         wanted.append(case.points("node", x))
-    elif len(case.elements) == 1 and case.kind not in ("permutation", "torsion", "flex"):
-        wanted.append(case.points("graph", x[:1]) if len(x) == 1 else _points(x, case))
+    elif whole is not None and case.kind not in ("permutation", "torsion", "flex"):
+        wanted.append(whole(x))
     return any(_same_rows(w, y, limit) for w in wanted)
-
-
-def _points(x: Tensor, case: Case) -> Tensor:
-    element = case.elements[0]
-    return x if element is None else element(x)
 
 
 def _fits(x: Tensor, y: Tensor, limit: float) -> bool:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.audit.calling import Target, seed_all
+from symgnn.audit.borrowing import seed_all
+from symgnn.audit.calling import Target
 from symgnn.audit.elements import Case, Undefined, make_case
 from symgnn.audit.graphs import Named, deformed, followed, joined
 from symgnn.audit.outputs import Output
@@ -143,27 +144,31 @@ class Session:
             moved = self.error(output, value, other[output.name])
             size = output.channels(value).abs().amax(0)
             itself = float((eps * size / self.spread[output.name]).max())
-            found = max(found, moved, itself)
+            found = max(found, moved, 10 * itself / ROUNDING)
         return found
 
 
 def verdict_of(
-    errors: Mapping[str, Sequence[float]], rounding: Mapping[str, float]
+    errors: Mapping[str, Sequence[float]], rounding: Mapping[str, float], native: str = "float32"
 ) -> tuple[str, float]:
     """The verdict and the largest error, in the most exact precision.
 
     Errors and rounding are by precision, "float64" and "float32". The verdict is "rounding" where
     the error is no more than what rounding does to the output, or where it falls with the
-    precision as rounding does; else "approximate" where it is small, or "broken".
+    precision as rounding does; "single" where an error is left in float64 that is lost in the
+    rounding of the float32 that the model is in; else "approximate" where it is small, or "broken".
     """
     best = "float64" if "float64" in errors else "float32"
     largest = max(errors[best], default=0.0)
     known = rounding.get(best, 0.0)
     if largest <= ROUNDING * known and known < JUMP:
         return "rounding", largest
-    coarse = max(errors.get("float32", ()), default=0.0)
-    if best == "float64" and coarse < math.inf and largest * FALL <= coarse and largest < 1e-6:
-        return "rounding", largest
+    coarse, coarsely = max(errors.get("float32", ()), default=math.inf), rounding.get("float32", 0)
+    if best == "float64" and coarse < math.inf and largest < 1e-6:
+        if largest * FALL <= coarse:
+            return "rounding", largest
+        if native == "float32" and 10 * largest <= coarsely and coarse <= ROUNDING * coarsely:
+            return "single", largest
     return ("approximate" if largest <= APPROXIMATE else "broken"), largest
 
 

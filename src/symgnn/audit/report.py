@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from symgnn.report.page import write_file
 #: What each verdict is called, and what it means.
 VERDICTS = {
     "rounding": "holds to rounding",
+    "single": "holds in float32",
     "approximate": "holds approximately",
     "broken": "broken",
     "unmeasured": "not measured",
@@ -45,8 +47,8 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """To rounding."""
-        return self.verdict == "rounding"
+        """To rounding, be it that of the float32 that the model is in."""
+        return self.verdict in ("rounding", "single")
 
     def __str__(self) -> str:
         if self.verdict == "unmeasured":
@@ -148,22 +150,25 @@ class Report:
                 break
         else:
             lines.append(self._line("E(n)"))
-        if self.dimension > 1:
-            hands = "so it cannot tell mirror images apart"
-            if self.findings["reflection"].holds and self.holds("SO(n)"):
-                lines.append(f"reflections: yes, {hands}")
-            elif self.holds("SO(n)"):
-                lines.append(f"{self._line('reflections')}, so it can tell mirror images apart")
+        blind = all(output.type == "invariant" for output in self.outputs)
+        if self.dimension > 1 and self.holds("SO(n)"):
+            lines.append(self._line("reflections") + self._so("reflection", "mirror images", blind))
         if not self.holds("similarities"):
             lines.append(self._line("dilations"))
         lines.append(self._line("conformal", ("inversion", "special-conformal")))
         lines.append(self._line("affine maps", ("affine",)))
         lines.append(self._line("permutations"))
-        for kind, say in (("torsion", "conformers apart"), ("flex", "bent shapes apart")):
+        for kind, apart in (("torsion", "conformers"), ("flex", "bent shapes")):
             if self.findings[kind].verdict != "unmeasured":
-                can = "cannot" if self.findings[kind].holds else "can"
-                lines.append(f"{self._line(plural(kind))}, so it {can} tell {say}")
+                lines.append(self._line(plural(kind)) + self._so(kind, apart, blind))
         return lines
+
+    def _so(self, kind: str, shapes: str, blind: bool) -> str:
+        """What follows for shapes that differ by such a transformation."""
+        if not blind or self.constant or self.findings[kind].verdict == "unmeasured":
+            return ""
+        can = "cannot" if self.findings[kind].holds else "can"
+        return f", so it {can} tell {shapes} apart"
 
     def breaks(self) -> list[str]:
         """Where Euclidean symmetry and that of the order of the nodes break first, a line each."""
@@ -172,7 +177,7 @@ class Report:
         for place in dict.fromkeys(f.where for f in broken):
             here = [f for f in broken if f.where == place]
             first = f"break first {place}; " if place is not None else ""
-            kinds = " and ".join(plural(f.kind) for f in here)
+            kinds = _listed([plural(f.kind) for f in here])
             lines.append(f"{kinds}: {first}{here[0].counterexample}")
         return lines
 
@@ -281,6 +286,10 @@ _LOCATED = ("permutation", "translation", "rotation", "reflection")
 
 def _number(value: float) -> str:
     return f"{value:.0e}" if value and (value < 1e-2 or value >= 1e4) else f"{value:.2g}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _finite(value: float) -> float | str:
