@@ -109,6 +109,8 @@ class CalculatorTarget(Target):
             atoms = self.atoms.copy()[graph.atom.numpy()]
             atoms.set_cell(graph.cell[0].numpy())
             atoms.set_positions(graph.pos.numpy())
+            if hasattr(self.calculator, "reset"):
+                self.calculator.reset()  # else it may answer for other atoms that are near
             for name in self.properties:
                 value = torch.as_tensor(np.array(self.calculator.get_property(name, atoms)))
                 found[name].append(value if name == "forces" else value.reshape(1))
