@@ -48,10 +48,12 @@ class Target:
     @property
     def name(self) -> str:
         """What the report calls it."""
-        name = getattr(self.function, "__name__", type(self.function).__name__)
-        if name == "<lambda>" and len(self.modules) == 1:
-            return type(self.modules[0]).__name__
-        return name
+        one = self.modules[0] if len(self.modules) == 1 else None
+        name = getattr(self.function, "__name__", "<lambda>")
+        if name != "<lambda>" or one is None:
+            return name
+        said = repr(one).partition("(")[0]  # a module's repr starts with what it is
+        return said if said.isprintable() and len(said) < 40 else type(one).__name__
 
     def native(self, data: Data) -> torch.dtype:
         """The type that it is in."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from scipy.linalg import logm
+from scipy.linalg import expm, logm
 from torch import Generator, Tensor
 from torch_geometric.data import Data
 
@@ -38,6 +38,8 @@ SIZED = (
     "torsion",
     "flex",
 )
+#: Kinds that act on the nodes, not on space.
+OF_NODES = ("permutation", "torsion", "flex")
 #: Kinds whose linear part is the same everywhere.
 UNIFORM = ("permutation", "translation", "rotation", "reflection", "dilation", "affine")
 
@@ -86,8 +88,8 @@ def resized(element: Transformation, size: float) -> Transformation:
 
 def _power(matrix: Tensor, size: float) -> Tensor:
     """A rotation by a share of its angles."""
-    generator = torch.from_numpy(np.real(logm(matrix.numpy())))
-    return torch.linalg.matrix_exp(size * (generator - generator.T) / 2)
+    generator = np.real(logm(matrix.numpy()))
+    return torch.from_numpy(expm(size * (generator - generator.T) / 2))
 
 
 def linear_part(element: Transformation, pos: Tensor) -> Tensor:
@@ -199,8 +201,8 @@ class Case:
         """Where points `[R, n]` of nodes, edges or graphs go, before rows are reordered."""
         if self.kind == "permutation":
             return value
-        if place != "node" and self.kind in ("torsion", "flex"):
-            raise Undefined(f"it moves the nodes, and does not say where a point of a {place} goes")
+        if self.kind in ("torsion", "flex"):
+            raise Undefined(f"a {self.kind} moves the nodes, not space, so not other points")
         count = {"node": "num_nodes", "edge": "num_edges"}.get(place)
         sizes = [getattr(graph, count) if count else 1 for graph in self.graphs]
         parts = zip(self.elements, value.split(sizes), strict=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.audit.calling import tensors_in
-from symgnn.audit.elements import Case, Undefined
+from symgnn.audit.elements import OF_NODES, Case, Undefined
 
 
 @dataclass(frozen=True)
@@ -227,10 +227,10 @@ def _block_moves(x: Tensor, y: Tensor, case: Case, limit: float) -> bool:
         elif rows is None and len(linear) == 1:
             wanted.append(x @ linear[0].T)
     whole = case.elements[0] if len(case.elements) == 1 else None
-    if len(x) == len(case.nodes):
+    if whole is not None and (len(x) == len(case.nodes) or case.kind not in OF_NODES):
+        wanted.append(x if case.kind == "permutation" else whole(x))
+    elif len(x) == len(case.nodes) and case.kind not in OF_NODES:
         wanted.append(case.points("node", x))
-    elif whole is not None and case.kind not in ("permutation", "torsion", "flex"):
-        wanted.append(whole(x))
     return any(_same_rows(w, y, limit) for w in wanted)
 
 

@@ -53,7 +53,7 @@ class Finding:
     def __str__(self) -> str:
         if self.verdict == "unmeasured":
             return f"{plural(self.kind)}: not measured, {self.reason}"
-        text = f"{plural(self.kind)}: {VERDICTS[self.verdict]} (error {_number(self.error)})"
+        text = f"{plural(self.kind)}: {VERDICTS[self.verdict]} (error {number(self.error)})"
         return f"{text}, first {self.where}" if self.where is not None else text
 
 
@@ -98,6 +98,11 @@ class Report:
         """The kinds that hold to rounding."""
         return Symmetry(kind for kind, finding in self.findings.items() if finding.holds)
 
+    @property
+    def precisions(self) -> list[str]:
+        """Those that were measured in, the most exact one first."""
+        return sorted({p for f in self.findings.values() for p in f.errors}, reverse=True)
+
     def holds(self, group: str | Symmetry, tolerance: float | None = None) -> Answer:
         """Whether a group or kind holds, to rounding or up to a relative error `tolerance`.
 
@@ -119,7 +124,7 @@ class Report:
         return Answer(True, f"{name}: yes")
 
     def _why(self, finding: Finding) -> str:
-        text = f"error {_number(finding.error)}: {finding.counterexample}"
+        text = f"error {number(finding.error)}: {finding.counterexample}"
         if finding.where is not None:
             text += f", first {finding.where}"
         return text
@@ -172,7 +177,7 @@ class Report:
 
     def breaks(self) -> list[str]:
         """Where Euclidean symmetry and that of the order of the nodes break first, a line each."""
-        broken = [f for f in map(self.findings.get, _LOCATED) if f and f.counterexample]
+        broken = [self.findings[kind] for kind in _LOCATED if self.findings[kind].counterexample]
         lines = []
         for place in dict.fromkeys(f.where for f in broken):
             here = [f for f in broken if f.where == place]
@@ -194,7 +199,7 @@ class Report:
             return f"{name}: beyond similarities, yes"
         word = "approximately" if worst.verdict == "approximate" else "no"
         blame = f" under {plural(worst.kind)}" if plural(worst.kind) != name else ""
-        return f"{name}: {word} (error {_number(worst.error)}{blame})"
+        return f"{name}: {word} (error {number(worst.error)}{blame})"
 
     def __repr__(self) -> str:
         return f"Report({self.model}: {self.symmetry})"
@@ -214,7 +219,7 @@ class Report:
         return "\n".join(lines)
 
     def _table(self) -> list[str]:
-        precisions = sorted({p for f in self.findings.values() for p in f.errors}, reverse=True)
+        precisions = self.precisions
         head = f"{'':24}{'verdict':22}"
         head += "".join(f"{p + ' median':>16}{'largest':>10}{'rounding':>10}" for p in precisions)
         lines = [head.rstrip()]
@@ -225,8 +230,8 @@ class Report:
             row = f"{plural(finding.kind):24}{VERDICTS[finding.verdict]:22}"
             for precision in precisions:
                 _, middle, high = quantiles(finding.errors[precision])
-                row += f"{_number(middle):>16}{_number(high):>10}"
-                row += f"{_number(finding.rounding[precision]):>10}"
+                row += f"{number(middle):>16}{number(high):>10}"
+                row += f"{number(finding.rounding[precision]):>10}"
             lines.append(row)
         return lines
 
@@ -284,7 +289,8 @@ class Report:
 _LOCATED = ("permutation", "translation", "rotation", "reflection")
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """An error in few digits."""
     return f"{value:.0e}" if value and (value < 1e-2 or value >= 1e4) else f"{value:.2g}"
 
 

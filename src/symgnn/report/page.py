@@ -9,12 +9,15 @@ import tempfile
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from symgnn.report import markup
 from symgnn.report.css import CSS
 from symgnn.report.rows import Results, is_efficiency
 from symgnn.report.verdicts import differences, mixed_up, summary
+
+if TYPE_CHECKING:
+    from symgnn.report.figures.collection import Captioned
 
 DPI = 120
 
@@ -58,12 +61,7 @@ def page(results: Results, pictures: list[Picture] | None) -> str:
         parts += [*tables, *_differences(results), *_figures(results, pictures)]
     parts += ["<h2>How it was made</h2>", markup.definitions(_made(results))]
     body = "\n".join(part for part in parts if part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return markup.document(title, CSS, body)
 
 
 def _reading_aid(results: Results) -> str:
@@ -135,12 +133,14 @@ def _pictures(results: Results) -> list[Picture] | None:
         return None
     from symgnn.report.figures import all_figures
 
-    pictures = []
-    for entry in all_figures(results):
-        buffer = io.BytesIO()
-        entry.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-        pictures.append(Picture(entry.name, entry.heading, entry.caption, buffer.getvalue()))
-    return pictures
+    return [drawn(entry) for entry in all_figures(results)]
+
+
+def drawn(entry: Captioned) -> Picture:
+    """A figure as PNG."""
+    buffer = io.BytesIO()
+    entry.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
+    return Picture(entry.name, entry.heading, entry.caption, buffer.getvalue())
 
 
 def _write(path: Path, content: bytes) -> Path:
