@@ -86,7 +86,7 @@ class Target:
 class CalculatorTarget(Target):
     """An ASE calculator: an energy, and forces where it has them."""
 
-    def __init__(self, calculator: Any, atoms: Any) -> None:
+    def __init__(self, calculator: Any, atoms: Any = None) -> None:
         super().__init__(calculator.get_property)
         self.calculator, self.atoms = calculator, atoms
         self.modules = modules_in(calculator)
@@ -108,15 +108,34 @@ class CalculatorTarget(Target):
         graphs = data.to_data_list() if isinstance(data, Batch) else [data]
         found: dict[str, list[Tensor]] = {name: [] for name in self.properties}
         for graph in graphs:
-            atoms = self.atoms.copy()[graph.atom.numpy()]
-            atoms.set_cell(graph.cell[0].numpy())
-            atoms.set_positions(graph.pos.numpy())
+            atoms = atoms_of_graph(graph, self.atoms)
             if hasattr(self.calculator, "reset"):
                 self.calculator.reset()  # else it may answer for other atoms that are near
             for name in self.properties:
                 value = torch.as_tensor(np.array(self.calculator.get_property(name, atoms)))
                 found[name].append(value if name == "forces" else value.reshape(1))
         return {name: torch.cat(values) for name, values in found.items()}
+
+
+def target_of(model: Any, atoms: Any = None) -> Target:
+    """How to call a model, a function or a calculator, the latter with atoms like these."""
+    if isinstance(model, Target):
+        return model
+    return CalculatorTarget(model, atoms) if hasattr(model, "get_property") else Target(model)
+
+
+def atoms_of_graph(graph: Data, like: Any = None) -> Any:
+    """ASE's atoms with the graph's `pos`, `z` and `cell`, and all else as `like` has it."""
+    if like is None:
+        from ase import Atoms
+
+        like = Atoms(graph.z.numpy(), pbc=graph.pbc[0].numpy() if "pbc" in graph else False)
+    atoms = like.copy()
+    atoms.set_atomic_numbers(graph.z.numpy())
+    atoms.set_positions(graph.pos.double().numpy())
+    if "cell" in graph:
+        atoms.set_cell(graph.cell[0].double().numpy())
+    return atoms
 
 
 def cast(data: Data, dtype: torch.dtype) -> Data:

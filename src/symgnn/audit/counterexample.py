@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.audit.borrowing import borrowed, random_state_kept
-from symgnn.audit.calling import CalculatorTarget, Target
+from symgnn.audit.calling import Target, target_of
 from symgnn.audit.elements import Case, describe
 from symgnn.audit.graphs import Named
 from symgnn.audit.measuring import Session
@@ -138,21 +138,13 @@ class Counterexample:
 
     def rerun(self, model: Callable[..., Any] | Target) -> float:
         """The error now, relative to how much the output varied when it was found."""
-        if not isinstance(model, Target):
-            atoms = self._atoms() if hasattr(model, "get_property") else None
-            model = Target(model) if atoms is None else CalculatorTarget(model, atoms)
+        model = target_of(model)
         dtype = getattr(torch, self.precision)
         session = Session(model, [list(self.case.graphs)], [], self.case.batched, seed=self.seed)
         session.outputs, session.spread = [self.output], {self.output.name: self.spread}
         with random_state_kept(), borrowed(model.modules, dtype):
             session.use(dtype)
             return session.errors(self.case)[self.output.name]
-
-    def _atoms(self) -> Any:
-        from ase import Atoms
-
-        graph = self.case.graphs[0]
-        return Atoms(graph.z.numpy(), graph.pos.numpy(), cell=graph.cell[0], pbc=graph.pbc[0])
 
 
 def _plain(value: Any) -> dict[str, Any]:

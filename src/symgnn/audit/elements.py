@@ -247,7 +247,7 @@ def describe(element: Transformation) -> str:
             return f"a rotation in {len(element.matrix)} dimensions"
         return f"a rotation by {np.degrees(np.arccos(np.clip(cosine, -1, 1))):.1f} degrees"
     if isinstance(element, Dilation):
-        return f"a scaling by {element.factor:.3g}"
+        return f"a scaling by {element.factor:.4g}"
     if isinstance(element, Permutation):
         moved = (element.order != torch.arange(len(element.order))).nonzero().flatten().tolist()
         if len(moved) == 2:

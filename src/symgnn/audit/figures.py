@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from symgnn.audit.counterexample import Counterexample
-from symgnn.audit.elements import describe
 from symgnn.audit.groups import kinds_of
 from symgnn.audit.report import Report, number
 from symgnn.geometry import KINDS
@@ -57,8 +56,8 @@ def all_figures(report: Report) -> list[Captioned]:
         found.append(Captioned("sizes", "Error against size", _SIZES, sizes(report)))
     broken = worst_counterexample(report)
     if broken is not None:
-        caption = f"{describe(broken.element)[0].upper()}{describe(broken.element)[1:]}: {broken}. "
-        caption += _COUNTEREXAMPLE
+        text = str(broken)
+        caption = f"{text[0].upper()}{text[1:]}. {_COUNTEREXAMPLE}"
         figure = counterexample(broken)
         found.append(Captioned("counterexample", "A counterexample", caption, figure))
     return found
@@ -141,19 +140,18 @@ def sizes(report: Report) -> Figure:
     shown = [f for f in report.findings.values() if f.sizes]
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
-    styles = ["-", "--", "-.", ":"]
+    markers = "os^Dv*PX"
     for k, finding in enumerate(shown):
         xs = [size for size, _ in finding.sizes]
         ys = _drawable([error for _, error in finding.sizes], 1e-17)
         axes.plot(
             xs,
             ys,
-            marker="o",
-            ms=3.5,
-            lw=1.3,
-            ls=styles[k % 4],
+            marker=markers[k],
+            ms=4.5,
+            lw=1.2,
             color=COLOURS[finding.verdict][1],
-            alpha=0.55 + 0.45 * (k % 4) / 3,
+            alpha=0.75,
             label=plural(finding.kind),
         )
     axes.set(xscale="log", yscale="log", xlabel="size of the transformation", ylabel="error")
@@ -168,7 +166,7 @@ def counterexample(example: Counterexample) -> Figure:
     figure = Figure(figsize=(9.4, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.1])
     before, after = example.pos
-    flat = _plane(torch.cat([before, after]))
+    flat = _plane(before, after)
     pairs = example.case.before.edge_index
     other = example.case.after.edge_index
     limits = flat.min(0).values, flat.max(0).values
@@ -210,11 +208,11 @@ def _draw_outputs(axes: Axes, example: Counterexample) -> None:
         axes.axis("off")
     elif len(wanted) <= 6:
         rows = np.arange(len(wanted))
-        axes.barh(rows - 0.18, wanted, 0.34, color=_BEFORE, label="should be")
-        axes.barh(rows + 0.18, found, 0.34, color=_AFTER, label="is")
-        axes.set(title=title, yticks=rows, xlabel="output")
-        axes.axvline(0, color="#555555", lw=0.6)
-        axes.legend(fontsize=8, loc="best")
+        spread = example.spread.expand(len(wanted)) if len(example.spread) == 1 else example.spread
+        axes.barh(rows, (found - wanted) / spread[: len(wanted)], 0.5, color=_AFTER)
+        axes.axvline(0, color="#555555", lw=0.8)
+        axes.set(title=title, yticks=rows, ylim=(len(wanted) - 0.5, -0.5))
+        axes.set(xlabel="change, relative to how much it varies")
     else:
         low, high = (float(f(torch.cat([wanted, found]))) for f in (torch.min, torch.max))
         axes.plot([low, high], [low, high], color="#9aa4a9", lw=1)
@@ -223,15 +221,19 @@ def _draw_outputs(axes: Axes, example: Counterexample) -> None:
     axes.grid(alpha=0.25)
 
 
-def _plane(pos: torch.Tensor) -> torch.Tensor:
-    """Points on the plane in which they are widest, `[N, n] -> [N, 2]`."""
+def _plane(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+    """Both clouds `[N, n]` on the plane in which they differ most and are widest, `[2 N, 2]`."""
+    pos = torch.cat([before, after])
     centred = pos - pos.mean(0)
     if pos.size(1) == 1:
         return torch.cat([centred, torch.zeros_like(centred)], 1)
     if pos.size(1) == 2:
-        return pos
-    axes = torch.linalg.svd(centred, full_matrices=False).Vh[:2]
-    return centred @ axes.T
+        return centred
+    moved = after - before - (after - before).mean(0)
+    first = torch.linalg.svd(moved, full_matrices=False).Vh[0]
+    rest = centred - (centred @ first).outer(first)
+    second = torch.linalg.svd(rest, full_matrices=False).Vh[0]
+    return centred @ torch.stack([first, second], 1)
 
 
 def _drawable(values: list[float], least: float) -> list[float]:
@@ -254,6 +256,6 @@ _SIZES = (
     "smoothly; one that is large at once is a jump."
 )
 _COUNTEREXAMPLE = (
-    "It is the smallest of those tried that clearly breaks the symmetry. Left and middle: the "
+    "It is the smallest of those tried that changes the output clearly. Left and middle: the "
     "graph, seen where it is widest; right: the output that it should have, and the one it has."
 )

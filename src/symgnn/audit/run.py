@@ -11,7 +11,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from symgnn.audit.borrowing import random_state_kept
-from symgnn.audit.calling import CalculatorTarget, Target
+from symgnn.audit.calling import CalculatorTarget, target_of
 from symgnn.audit.graphs import Named, graphs_of, parse_vectors, unnamed
 from symgnn.audit.measuring import Session
 from symgnn.audit.report import Report
@@ -50,13 +50,15 @@ def audit(
     The model is called in eval mode, in float64 and float32, and is afterwards as it was.
     """
     begin = time.monotonic()
-    target, data = target_of(model, data)
+    atoms = data if type(data).__module__.startswith("ase.") else None
+    data = data if atoms is None else graph_of_atoms(atoms)
+    target = target_of(model, atoms)
     graphs, batched = graphs_of(data)
     given = data[0] if isinstance(data, list | tuple) else data
     if elements < 2:
         raise ValueError(f"elements: is {elements}; give at least 2")
     named = parse_vectors(vectors, graphs[0])
-    if isinstance(target, CalculatorTarget) and bool(graphs[0].pbc.any()):
+    if isinstance(target, CalculatorTarget) and "cell" in graphs[0]:
         named.append(Named("cell", 0, 3))
     session = Session.of(target, graphs, named, batched, seed)
     with random_state_kept(), bar(f"auditing {target.name}", progress) as on_progress:
@@ -86,19 +88,13 @@ def audit(
     )
 
 
-def target_of(model: Any, data: Any) -> tuple[Target, Any]:
-    """What to call, and the data as PyG has it."""
-    if isinstance(model, Target):
-        return model, data
-    if not type(data).__module__.startswith("ase."):
-        return Target(model), data
+def graph_of_atoms(atoms: Any) -> Data:
+    """ASE's atoms as PyG's data: coordinates, atomic numbers, and the cell if it is periodic."""
     graph = Data(
-        pos=torch.from_numpy(data.get_positions()),
-        z=torch.from_numpy(data.get_atomic_numbers()),
-        atom=torch.arange(len(data)),
-        cell=torch.from_numpy(data.cell.array.copy()).unsqueeze(0),
-        pbc=torch.from_numpy(data.pbc.copy()).unsqueeze(0),
+        pos=torch.from_numpy(atoms.get_positions()),
+        z=torch.from_numpy(atoms.get_atomic_numbers()),
     )
-    if hasattr(model, "get_property"):
-        return CalculatorTarget(model, data), graph
-    return Target(model), graph
+    if atoms.pbc.any():
+        graph.cell = torch.from_numpy(atoms.cell.array.copy()).unsqueeze(0)
+        graph.pbc = torch.from_numpy(atoms.pbc.copy()).unsqueeze(0)
+    return graph

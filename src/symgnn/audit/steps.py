@@ -13,13 +13,15 @@ from symgnn.audit.counterexample import Counterexample
 from symgnn.audit.elements import SIZED, Case, Undefined
 from symgnn.audit.graphs import joined
 from symgnn.audit.locate import Place, first_break, first_random, recorded
-from symgnn.audit.measuring import APPROXIMATE, JUMP, ROUNDING, Session, verdict_of
+from symgnn.audit.measuring import JUMP, ROUNDING, Session, verdict_of
 from symgnn.audit.outputs import Output, candidates, choose, chosen_names, told
 from symgnn.audit.precision import coarse
 from symgnn.audit.report import Finding
 from symgnn.geometry import KINDS
 from symgnn.geometry.symmetry import plural
 
+#: An error that can be seen, as a share of how much the output varies.
+CLEAR = 0.5
 #: Sizes of transformations at which errors are measured, relative to the usual one.
 SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
@@ -198,11 +200,11 @@ class Steps:
         finding.where = self.find_break(case, errors[name])
 
     def smallest(self, finding: Finding, case: Case) -> Case:
-        """The same transformation, as small as it can be and still clearly break the symmetry."""
+        """The same transformation, as small as it can be and still change the output clearly."""
         if finding.kind not in SIZED:
             return case
         session = self.session
-        enough = min(finding.error / 2, APPROXIMATE)
+        enough = min(finding.error / 2, CLEAR)
         enough = max(enough, 2 * ROUNDING * max(finding.rounding.values()))
         for size in (0.001, 0.01, 0.03, 0.1, 0.2, 0.5):
             if finding.kind == "flex" and size < 0.01:

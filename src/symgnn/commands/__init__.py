@@ -3,7 +3,7 @@
 They are imported whenever the command is, so each imports what it needs in `run`.
 """
 
-from symgnn.commands import demo, reproduce
+from symgnn.commands import audit, demo, reproduce
 
 #: In the order of `symgnn --help`.
-COMMANDS = (demo, reproduce)
+COMMANDS = (demo, reproduce, audit)
