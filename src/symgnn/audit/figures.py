@@ -201,20 +201,21 @@ def _draw_graph(axes: Axes, pos: np.ndarray, edges: torch.Tensor | None, colour:
 
 
 def _draw_outputs(axes: Axes, example: Counterexample) -> None:
-    wanted, found = example.expected.flatten(), example.after.flatten()
+    wanted, found = example.expected.flatten().numpy(), example.after.flatten().numpy()
     title = f"{example.output.name}: {example.output}"
     if wanted.shape != found.shape:
         axes.text(0.5, 0.5, str(example), ha="center", va="center", wrap=True)
         axes.axis("off")
     elif len(wanted) <= 6:
         rows = np.arange(len(wanted))
-        spread = example.spread.expand(len(wanted)) if len(example.spread) == 1 else example.spread
-        axes.barh(rows, (found - wanted) / spread[: len(wanted)], 0.5, color=_AFTER)
+        spread = example.spread.numpy()
+        spread = np.resize(spread, len(wanted))  # the channels come row after row
+        axes.barh(rows, (found - wanted) / spread, 0.5, color=_AFTER)
         axes.axvline(0, color="#555555", lw=0.8)
         axes.set(title=title, yticks=rows, ylim=(len(wanted) - 0.5, -0.5))
         axes.set(xlabel="change, relative to how much it varies")
     else:
-        low, high = (float(f(torch.cat([wanted, found]))) for f in (torch.min, torch.max))
+        low, high = min(wanted.min(), found.min()), max(wanted.max(), found.max())
         axes.plot([low, high], [low, high], color="#9aa4a9", lw=1)
         axes.plot(wanted, found, "o", ms=3.5, alpha=0.8, color=_AFTER)
         axes.set(title=title, xlabel="should be", ylabel="is")

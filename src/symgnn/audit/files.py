@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch_geometric.data import Batch, Data
-from torch_geometric.data.batch import DynamicInheritanceGetter
+from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 #: What a saved graph is made of; nothing else is unpickled.
-SAFE = [Data, Batch, DynamicInheritanceGetter, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 
 def read_graph(path: str | os.PathLike[str]) -> Any:
     """The graph in a file.
 
-    `.pt` is a `Data` or `Batch` written by `torch.save`; no other code in it is run. `.npz` has
-    arrays called as in `Data`. Anything else is read by ASE, and given as its `Atoms`.
+    `.pt` is a `Data`, or a list of them, written by `torch.save`; nothing else is unpickled.
+    `.npz` has arrays called as in `Data`. Anything else is read by ASE, and given as its `Atoms`.
     """
     path = Path(path)
     if not path.is_file():
@@ -41,7 +40,7 @@ def read_graph(path: str | os.PathLike[str]) -> Any:
     except Exception as error:  # a file that is no such file raises almost anything
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         if "eights only load failed" in reason:
-            reason = "it holds more than a PyG Data or Batch"
+            reason = "it holds more than a PyG Data, or a list of them"
         raise ValueError(f"--data: {path} cannot be read ({reason})") from None
 
 

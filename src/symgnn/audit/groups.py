@@ -39,8 +39,8 @@ _OTHER = {
 }
 
 
-def kinds_of(name: str | Symmetry, dimension: int) -> tuple[str, tuple[str, ...]]:
-    """The usual name of a group, and its kinds; `"E(3)"` is E(n) in 3 dimensions."""
+def kinds_of(name: str | Symmetry, dimension: int | None = None) -> tuple[str, tuple[str, ...]]:
+    """The usual name of a group, and its kinds; `"E(3)"` is E(n), if in 3 dimensions."""
     if isinstance(name, Symmetry):
         return str(name), tuple(name)
     if not isinstance(name, str):
@@ -56,7 +56,7 @@ def kinds_of(name: str | Symmetry, dimension: int) -> tuple[str, tuple[str, ...]
     text = name.strip().lower()
     number = re.fullmatch(r"(s?[oe])\((\d+)\)", text)
     if number:
-        if int(number[2]) != dimension:
+        if dimension is not None and int(number[2]) != dimension:
             raise ValueError(f"group: {name!r}, but the data has {dimension} dimensions; use E(n)")
         text = f"{number[1]}(n)"
     if text in known:

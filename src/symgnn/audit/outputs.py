@@ -136,7 +136,8 @@ def choose(
     if len({option.place for option in options}) > 1:
         left = best(left, "permutation")
     left = best(left, "rotation")
-    left = best(left, "translation")
-    found = options[left[0]]
-    unclear = mismatch["rotation"][left[0]] > 0.1 and len(options) > 1
+    kept = [k for k in left if mismatch["translation"][k] <= tolerance]
+    index = kept[0] if kept else min(left, key=lambda k: mismatch["translation"][k])
+    found = options[index]
+    unclear = mismatch["rotation"][index] > 0.1 and len(options) > 1
     return replace(found, known="unclear") if unclear and found.known == "inferred" else found

@@ -54,6 +54,7 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """Run it; give the exit code."""
     from symgnn.audit.files import load_model, read_graph
+    from symgnn.audit.groups import kinds_of
     from symgnn.audit.run import audit
 
     if Path(options.target).is_dir():
@@ -63,9 +64,12 @@ def run(options: argparse.Namespace) -> int:
         return _rerun(model, options.rerun)
     if options.data is None:
         raise ValueError("--data: is missing; pass a file with a graph")
+    data = _joined(read_graph(options.data), options.radius)
+    for group in options.expect:
+        kinds_of(group)  # a wrong name is known before anything is measured
     report = audit(
         model,
-        _joined(read_graph(options.data), options.radius),
+        data,
         outputs=_outputs(options.output),
         vectors=options.vector,
         elements=options.elements,
@@ -101,6 +105,8 @@ def _joined(data: Any, radius: float | None) -> Any:
     from symgnn.audit.run import graph_of_atoms
     from symgnn.topology import RadiusGraph
 
+    if isinstance(data, list):
+        return [_joined(graph, radius) for graph in data]
     return RadiusGraph(radius)(data if hasattr(data, "pos") else graph_of_atoms(data))
 
 
