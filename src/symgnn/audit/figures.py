@@ -14,19 +14,13 @@ from matplotlib.patches import FancyBboxPatch
 
 from symgnn.audit.counterexample import Counterexample
 from symgnn.audit.groups import kinds_of
+from symgnn.audit.page import COLOURS
 from symgnn.audit.report import Report, number
 from symgnn.geometry import KINDS
 from symgnn.geometry.symmetry import plural
 from symgnn.report.figures.collection import Captioned
 from symgnn.report.figures.style import plain
 
-COLOURS = {
-    "rounding": ("#d3efdf", "#1a7f4b"),
-    "single": ("#d3efdf", "#1a7f4b"),
-    "approximate": ("#fbeacb", "#b7791f"),
-    "broken": ("#f8d7d3", "#b3261e"),
-    "unmeasured": ("#eef0f1", "#8a9196"),
-}
 _BEFORE, _AFTER = "#134e6f", "#d55e00"
 
 #: Each group, its place in the picture, and the groups that it contains.

@@ -5,25 +5,23 @@ from __future__ import annotations
 import difflib
 import re
 
-from symgnn.geometry import KINDS, Symmetry
+from symgnn.geometry import AFFINE, EUCLIDEAN, KINDS, MOEBIUS, SIMILARITIES, Symmetry
 from symgnn.geometry.symmetry import plural
+
+
+def _of_space(symmetry: Symmetry) -> tuple[str, ...]:
+    return tuple(kind for kind in symmetry if kind != "permutation")
+
 
 #: Groups of maps of space, from small to large.
 GROUPS: dict[str, tuple[str, ...]] = {
     "SO(n)": ("rotation",),
     "O(n)": ("rotation", "reflection"),
     "SE(n)": ("translation", "rotation"),
-    "E(n)": ("translation", "rotation", "reflection"),
-    "similarities": ("translation", "rotation", "reflection", "dilation"),
-    "affine maps": ("translation", "rotation", "reflection", "dilation", "affine"),
-    "Moebius maps": (
-        "translation",
-        "rotation",
-        "reflection",
-        "dilation",
-        "inversion",
-        "special-conformal",
-    ),
+    "E(n)": _of_space(EUCLIDEAN),
+    "similarities": _of_space(SIMILARITIES),
+    "affine maps": _of_space(AFFINE),
+    "Moebius maps": _of_space(MOEBIUS),
 }
 
 _OTHER = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from html import escape
 
 from symgnn.audit.measuring import quantiles
@@ -10,15 +9,22 @@ from symgnn.audit.report import VERDICTS, Finding, Report, number
 from symgnn.geometry.symmetry import plural
 from symgnn.report import markup
 from symgnn.report.css import CSS
-from symgnn.report.page import Picture, drawn
+from symgnn.report.page import Picture, pictures_by
 
-#: Signs and colours of the verdicts.
 SIGNS = {
-    "rounding": ("✓", "#1a7f4b"),
-    "single": ("✓", "#1a7f4b"),
-    "approximate": ("≈", "#b7791f"),
-    "broken": ("✗", "#b3261e"),
-    "unmeasured": ("–", "#8a9196"),
+    "rounding": "✓",
+    "single": "✓",
+    "approximate": "≈",
+    "broken": "✗",
+    "unmeasured": "–",
+}
+#: The colours of the verdicts: of areas, and of lines and text.
+COLOURS = {
+    "rounding": ("#d3efdf", "#1a7f4b"),
+    "single": ("#d3efdf", "#1a7f4b"),
+    "approximate": ("#fbeacb", "#b7791f"),
+    "broken": ("#f8d7d3", "#b3261e"),
+    "unmeasured": ("#eef0f1", "#8a9196"),
 }
 
 STYLE = """
@@ -36,7 +42,7 @@ def page(report: Report) -> str:
     body = [f"<h1>{escape(title)}</h1>", markup.paragraph(_what(report))]
     body.append(markup.paragraph(_headline(report), "summary"))
     body += [markup.paragraph(text, "warn") for text in _warnings(report)]
-    pictures = _pictures(report)
+    pictures = pictures_by("symgnn.audit.figures", report)
     if pictures is None:
         body.append(markup.paragraph("Install symgnn[plot] for the figures.", "note"))
     first = [p for p in pictures or [] if p.name == "lattice"]
@@ -95,7 +101,7 @@ def _table(report: Report) -> str:
 
 
 def _row(finding: Finding, precisions: list[str]) -> str:
-    sign, colour = SIGNS[finding.verdict]
+    sign, colour = SIGNS[finding.verdict], COLOURS[finding.verdict][1]
     cells = [
         f'<th scope="row">{escape(plural(finding.kind))}</th>',
         f'<td class="verdict" style="color:{colour}">{sign} {VERDICTS[finding.verdict]}</td>',
@@ -125,7 +131,7 @@ def _legend() -> str:
     }
     signs = []
     for name, text in meaning.items():
-        sign, colour = SIGNS[name]
+        sign, colour = SIGNS[name], COLOURS[name][1]
         signs.append(f'<span><b style="color:{colour}">{sign}</b> {VERDICTS[name]}: {text}</span>')
     return f'<p class="legend">{" ".join(signs)}</p>'
 
@@ -148,14 +154,3 @@ def _made(report: Report) -> dict[str, object]:
         "time": f"{report.seconds:.1f} s",
         "torch": torch.__version__,
     }
-
-
-def _pictures(report: Report) -> list[Picture] | None:
-    """The figures as PNG; None if matplotlib is missing."""
-    try:
-        importlib.import_module("matplotlib")
-    except ImportError:
-        return None
-    from symgnn.audit.figures import all_figures
-
-    return [drawn(entry) for entry in all_figures(report)]

@@ -37,7 +37,7 @@ def write_report(results: Results, directory: str | os.PathLike[str]) -> Path:
     Without matplotlib the page is written without figures. Everything is drawn before anything is
     written, and each file appears complete or not at all.
     """
-    pictures = _pictures(results)
+    pictures = pictures_by("symgnn.report.figures", results)
     text = page(results, pictures)
     directory = Path(directory)
     for picture in pictures or []:
@@ -125,18 +125,16 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _pictures(results: Results) -> list[Picture] | None:
-    """The figures as PNG; None if matplotlib is missing."""
+def pictures_by(module: str, subject: object) -> list[Picture] | None:
+    """What `all_figures` of a module draws of the subject, as PNG; None without matplotlib."""
     try:
         importlib.import_module("matplotlib")
     except ImportError:
         return None
-    from symgnn.report.figures import all_figures
-
-    return [drawn(entry) for entry in all_figures(results)]
+    return [_drawn(entry) for entry in importlib.import_module(module).all_figures(subject)]
 
 
-def drawn(entry: Captioned) -> Picture:
+def _drawn(entry: Captioned) -> Picture:
     """A figure as PNG."""
     buffer = io.BytesIO()
     entry.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
