@@ -166,17 +166,17 @@ def moves_along(before: Tensor, after: Tensor, case: Case, tolerance: float) -> 
 
 def _same_numbers(before: Tensor, after: Tensor, case: Case) -> bool:
     """Integers: the same, or the same graph with its nodes renumbered."""
+    nodes = len(case.nodes)
+    largest = int(max(before.max(), after.max()))
+    if before.dim() == 2 and len(before) == 2 and largest < nodes:  # edges
+        pairs, others = case.nodes.argsort()[before.long()], after.long()
+        key, other = (ends[0] * nodes + ends[1] for ends in (pairs, others))
+        return torch.equal(key.sort().values, other.sort().values)
     if torch.equal(before, after):
         return True
-    nodes = len(case.nodes)
-    if before.dim() == 2 and len(before) == 2 and int(before.max()) < nodes:
-        number = case.nodes.argsort()
-        pairs = number[before.long()]
-        key, other = pairs[0] * nodes + pairs[1], after[0].long() * nodes + after[1].long()
-        return torch.equal(key.sort().values, other.sort().values)
     return case.kind == "permutation" and (
         torch.equal(before.flatten().sort().values, after.flatten().sort().values)
-        or int(max(before.max(), after.max())) < max(nodes, len(case.edge_order))
+        or largest < max(nodes, len(case.edge_order))
     )
 
 
