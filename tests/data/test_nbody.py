@@ -1,6 +1,7 @@
 """Charged particles: their motion, and the dataset."""
 
 import math
+import time
 from itertools import permutations
 from pathlib import Path
 
@@ -404,7 +405,7 @@ def test_bar_only_if_asked_for_and_slow(
     NBody("test", **SMALL, progress=True)
     assert capfd.readouterr() == ("", "")
     clock = iter(range(0, 1000, 3))
-    monkeypatch.setattr("symgnn.data.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     NBody("test", **SMALL, progress=False)
     assert capfd.readouterr() == ("", "")
     NBody("test", **SMALL, progress=True)

@@ -22,7 +22,8 @@ def snippets(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_snippets_run(page: Path) -> None:
+def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # for what they write
     torch.manual_seed(0)
     exec(compile(snippets(page), str(page), "exec"), {"__name__": "snippet"})
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.progress import bar
 from symgnn.data.registry import dataset
 from symgnn.data.store import PathLike, find, wrong
 from symgnn.data.task import Splits, Task
+from symgnn.progress import bar
 
 #: At most so many faults are listed.
 MOST = 20

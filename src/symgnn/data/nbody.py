@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from symgnn.data.progress import OnProgress, bar
 from symgnn.data.work import integer
+from symgnn.progress import OnProgress, bar
 
 SPLITS = ("train", "validation", "test")
 FRAMES = 49

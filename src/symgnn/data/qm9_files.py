@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from symgnn.data.progress import OnProgress, bar
 from symgnn.data.store import Arrays, PathLike, Source, cache, fetch, find, prepared, read_arrays
+from symgnn.progress import OnProgress, bar
 
 ELEMENTS = ("H", "C", "N", "O", "F")
 NUMBERS = (1, 6, 7, 8, 9)

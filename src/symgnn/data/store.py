@@ -25,7 +25,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 from filelock import FileLock
 
-from symgnn.data.progress import OnProgress, bar
+from symgnn.progress import OnProgress, bar
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Arrays: TypeAlias = dict[str, np.ndarray]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
-from symgnn.data.progress import OnProgress, bar
+from symgnn.progress import OnProgress, bar
 
 T = TypeVar("T")
 R = TypeVar("R")

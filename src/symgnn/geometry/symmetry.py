@@ -26,6 +26,11 @@ _PLURALS = {
 }
 
 
+def plural(kind: str) -> str:
+    """All transformations of a kind, in words."""
+    return _PLURALS.get(kind, kind + "s")
+
+
 @dataclass(frozen=True)
 class Symmetry:
     """A set of kinds of transformations, closed under intersection.
@@ -80,7 +85,7 @@ class Symmetry:
                 names.append(name)
                 rest -= group.kinds - {"permutation"}
         rest -= {"permutation"}
-        names += [_PLURALS.get(kind, kind + "s") for kind in KINDS if kind in rest]
+        names += [plural(kind) for kind in KINDS if kind in rest]
         return (
             ", ".join([*names, "permutations"] if "permutation" in self.kinds else names) or "none"
         )

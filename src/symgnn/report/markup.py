@@ -22,6 +22,16 @@ from symgnn.report.rows import (
 from symgnn.report.verdicts import VERDICTS, standing, verdict_of
 
 
+def document(title: str, css: str, body: str) -> str:
+    """A page."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{css}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
 def paragraph(text: str, kind: str = "") -> str:
     """A paragraph, perhaps of a class."""
     return f'<p class="{escape(kind)}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"

@@ -8,13 +8,16 @@ import os
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from symgnn.report import markup
 from symgnn.report.css import CSS
 from symgnn.report.rows import Results, is_efficiency
 from symgnn.report.verdicts import differences, mixed_up, summary
 from symgnn.store import write_whole
+
+if TYPE_CHECKING:
+    from symgnn.report.figures.collection import Captioned
 
 DPI = 120
 
@@ -34,7 +37,7 @@ def write_report(results: Results, directory: str | os.PathLike[str]) -> Path:
     Without matplotlib the page is written without figures. Everything is drawn before anything is
     written, and each file appears complete or not at all.
     """
-    pictures = _pictures(results)
+    pictures = pictures_by("symgnn.report.figures", results)
     text = page(results, pictures)
     directory = Path(directory)
     for picture in pictures or []:
@@ -63,12 +66,7 @@ def page(results: Results, pictures: list[Picture] | None) -> str:
 def document(title: str, parts: Iterable[str]) -> str:
     """A whole page of parts in HTML; those that are empty are left out."""
     body = "\n".join(part for part in parts if part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return markup.document(title, CSS, body)
 
 
 def _reading_aid(results: Results) -> str:
@@ -133,17 +131,17 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _pictures(results: Results) -> list[Picture] | None:
-    """The figures as PNG; None if matplotlib is missing."""
+def pictures_by(module: str, subject: object) -> list[Picture] | None:
+    """What `all_figures` of a module draws of the subject, as PNG; None without matplotlib."""
     try:
         importlib.import_module("matplotlib")
     except ImportError:
         return None
-    from symgnn.report.figures import all_figures
+    return [_drawn(entry) for entry in importlib.import_module(module).all_figures(subject)]
 
-    pictures = []
-    for entry in all_figures(results):
-        buffer = io.BytesIO()
-        entry.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-        pictures.append(Picture(entry.name, entry.heading, entry.caption, buffer.getvalue()))
-    return pictures
+
+def _drawn(entry: Captioned) -> Picture:
+    """A figure as PNG."""
+    buffer = io.BytesIO()
+    entry.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
+    return Picture(entry.name, entry.heading, entry.caption, buffer.getvalue())

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 
 from symgnn.data.task import Splits, Task
 from symgnn.store import read_json
+from symgnn.train import datasets
 from symgnn.train.checkpoint import read_checkpoint
 from symgnn.train.config import Config, read_config
 from symgnn.train.loader import Batches, Graphs, loader
@@ -105,6 +106,14 @@ class Trained(nn.Module):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
         return {name: value.tolist() for name, value in metrics.values().items()}
+
+    def example(self, file: Path | None = None) -> Data:
+        """A graph as the models read it: that of a file, or the first of the test set."""
+        if file is not None:
+            graph = datasets.read([file], self.record.get("about", {}))[0]
+        else:
+            graph = datasets.load(self.config.data).test[0]
+        return self._ready(graph, 1.0)
 
     @property
     def _dtype(self) -> torch.dtype:

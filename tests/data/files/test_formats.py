@@ -440,6 +440,6 @@ def test_bar_after_two_seconds(
     read(sample("molecules"), progress=True)
     assert capfd.readouterr().err == ""
     clock = iter(range(0, 1000, 3))
-    monkeypatch.setattr("symgnn.data.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("symgnn.progress.time.monotonic", lambda: next(clock))
     read(sample("molecules"), progress=True)
     assert "reading 18 files" in capfd.readouterr().err

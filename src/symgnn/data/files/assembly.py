@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from symgnn.data.files.edges import joined
 from symgnn.data.files.features import as_columns, chosen, node_features
 from symgnn.data.files.structure import Structure
-from symgnn.data.progress import bar
+from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.
 OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_index", "topology")

@@ -15,7 +15,7 @@ import numpy as np
 from symgnn.data.files.collection import Troubles
 from symgnn.data.files.formats import File
 from symgnn.data.files.structure import How, Piece, Structure
-from symgnn.data.progress import bar
+from symgnn.progress import bar
 
 
 def parse(
