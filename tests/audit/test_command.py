@@ -138,7 +138,7 @@ def test_no_other_pickle_is_loaded(place: Path, capsys) -> None:
 
 @pytest.mark.parametrize(
     ("target", "message"),
-    [("models", "'models' is not understood"), (".", "is a directory"), ("no.such:x", "No module")],
+    [("models", "'models' is not understood"), (".", "has no run"), ("no.such:x", "No module")],
 )
 def test_wrong_targets(place: Path, target: str, message: str, capsys) -> None:
     assert main(["audit", target, "--data", "graph.pt"]) == 2
