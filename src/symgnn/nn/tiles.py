@@ -23,7 +23,7 @@ from symgnn.topology import Movement, Part, Topology
 #: How many hidden numbers a tile has, about: 1 MiB in single precision.
 TILE = 2**18
 #: From how many hidden numbers on tiles are faster, though they compute them twice.
-WORTH_TILES = 2**21
+WORTH_TILES = 2**23
 
 
 def worth_tiles(rays: Tensor, angles: int) -> bool:
