@@ -85,6 +85,7 @@ def run_experiment(
         "protocol": protocol,
         "settings": _plain(chosen),
         "graphs": {name: len(getattr(splits, name)) for name in ("train", "test")},
+        "units": dict(zip(splits.task.targets, splits.task.units, strict=True)),
         "data": {"scale": splits.scale, **splits.about},
         "seeds": list(range(chosen.seeds)),
         "epochs": chosen.epochs,

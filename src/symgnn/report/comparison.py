@@ -78,14 +78,21 @@ def comparison_table(results: Results) -> Group:
 
 def note(results: Results) -> str:
     """How to read the numbers."""
-    runs = f"{len(results['seeds'])} initialisations"
     if "batch_size" in results:
-        return f"median of {results['epochs']} rounds"
-    graphs = results["graphs"]
-    return (
-        f"Mean±deviation over {runs}, after {results['epochs']} epochs on {graphs['train']:,} "
-        f"graphs; tested on {graphs['test']:,}. Protocol: {results['protocol']}."
+        return f"Mean±deviation over {results['epochs']} rounds. Protocol: {results['protocol']}."
+    graphs, runs, epochs = results["graphs"], len(results["seeds"]), results["epochs"]
+    text = (
+        f"Mean±deviation over {counted(runs, 'initialisation')}, after {counted(epochs, 'epoch')} "
+        f"on {graphs['train']:,} graphs; tested on {graphs['test']:,}. "
+        f"Protocol: {results['protocol']}."
     )
+    units = [f"{name} in {unit}" for name, unit in results["units"].items() if unit]
+    return f"{text} MSE of standardised targets; MAE of {', '.join(units)}." if units else text
+
+
+def counted(count: int, what: str) -> str:
+    """`1 epoch`, `2 epochs`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def parts(results: Results) -> list[str]:
