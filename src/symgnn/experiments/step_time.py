@@ -50,7 +50,6 @@ def run_step_time(
     settings = {"protocol": protocol, "source": source, "rounds": rounds, **code()}
     parts = {column: partial(run_dataset, column, protocol, source, rounds) for column in columns}
     console = console or Console()
-    torch.set_num_threads(1)
     # one by one: two at once would slow each other
     done = run_parts(parts, directory / "datasets", settings, rounds, console)
     results = {
@@ -66,6 +65,7 @@ def run_step_time(
         ],
         "claims": [],
         "protocol": protocol,
+        "threads": torch.get_num_threads(),
         "batch_size": {each["column"]: each["batch_size"] for each in done},
         "seeds": [0],
         "epochs": rounds,

@@ -117,6 +117,9 @@ def _how(results: Results) -> list[str]:
     return ["<h2>How it was made</h2>", markup.definitions(_made(results))]
 
 
+_SETTINGS = ("protocol", "source", "threads", "batch_size", "settings", "data")
+
+
 def _made(results: Results) -> dict[str, object]:
     """Seeds, epochs, time and environment."""
     seeds = list(results["seeds"])
@@ -126,7 +129,7 @@ def _made(results: Results) -> dict[str, object]:
         "seeds": f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds)),
         "epochs": results.get("epochs"),
         "time": duration(results["seconds"]) if results.get("seconds") is not None else None,
-        **{name: results.get(name) for name in ("protocol", "batch_size", "settings", "data")},
+        **{name: results.get(name) for name in _SETTINGS},
         **results.get("environment", {}),
     }
 
