@@ -14,8 +14,25 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     )
     reproduce.add_argument("name", nargs="?", help="which one; --list names them")
     reproduce.add_argument("--list", action="store_true", help="name what can be reproduced")
-    reproduce.add_argument("--seeds", type=int, default=10, help="initialisations (default 10)")
-    reproduce.add_argument("--epochs", type=int, default=1000, help="default 1000")
+    reproduce.add_argument(
+        "--protocol",
+        choices=("quick", "paper"),
+        help="of mnist, cifar10, tsp, qm9 and step-time: a subset for two cores (quick, default), "
+        "or all as in the paper, for a GPU",
+    )
+    reproduce.add_argument(
+        "--source",
+        metavar="PATH",
+        help="a folder that has the dataset (default: SYMGNN_DATA, the cache, or a download); "
+        "sample: the few graphs that come with symgnn; of tsp also generated",
+    )
+    reproduce.add_argument(
+        "--limit", type=int, help="graphs of each split (default: as in the protocol)"
+    )
+    reproduce.add_argument(
+        "--seeds", type=int, help="initialisations (default: as in the protocol; polytopes 10)"
+    )
+    reproduce.add_argument("--epochs", type=int, help="default: as in the protocol; polytopes 1000")
     reproduce.add_argument(
         "--rows",
         action="append",
@@ -23,7 +40,7 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         help='only these rows, such as --rows "agn sum"; may be given several times',
     )
     reproduce.add_argument(
-        "--node-features", action="store_true", help="give the nodes features that differ"
+        "--node-features", action="store_true", help="give the nodes of polytopes features"
     )
     reproduce.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="rows at once (default: all cores)"
@@ -38,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     """Run it; give the exit code."""
     from rich.console import Console
 
-    from symgnn.experiments import REPRODUCIBLE, reproduce
+    from symgnn.experiments import REPRODUCIBLE, Options, reproduce
     from symgnn.report import rich_table, write_report
     from symgnn.train import keep_memory
 
@@ -50,22 +67,15 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.name is None:
         raise ValueError(f"reproduce: which one? choose from {', '.join(REPRODUCIBLE)}")
-    for field in ("seeds", "epochs", "jobs"):
-        if getattr(options, field) < 1:
-            raise ValueError(f"--{field}: is {getattr(options, field)}; give at least 1")
+    for field in ("seeds", "epochs", "limit", "jobs"):
+        value = getattr(options, field)
+        if value is not None and value < 1:
+            raise ValueError(f"--{field}: is {value}; give at least 1")
     out = options.out / options.name
     if options.name in REPRODUCIBLE:
         _make_directory(out)
-    results = reproduce(
-        options.name,
-        out,
-        seeds=options.seeds,
-        epochs=options.epochs,
-        rows=options.rows,
-        node_features=options.node_features,
-        jobs=options.jobs,
-        console=console,
-    )
+    chosen = Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
+    results = reproduce(options.name, out, chosen, jobs=options.jobs, console=console)
     console.print(rich_table(results))
     console.print(f"report: {write_report(results, out)}", soft_wrap=True, markup=False)
     return 0

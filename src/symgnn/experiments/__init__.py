@@ -4,33 +4,73 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from symgnn.experiments import efficiency
+from symgnn.experiments import efficiency, step_time
+from symgnn.experiments.datasets import EXPERIMENTS
 from symgnn.experiments.efficiency import run_efficiency
 from symgnn.experiments.polytopes import TABLES, Row, Table
+from symgnn.experiments.step_time import run_step_time
 from symgnn.experiments.tables import choose_rows, run_table
+from symgnn.experiments.training import run_experiment
 
 #: What can be reproduced, with its title.
 REPRODUCIBLE = {
     **{name: table.title for name, table in TABLES.items()},
     efficiency.NAME: efficiency.TITLE,
+    **{name: experiment.title for name, experiment in EXPERIMENTS.items()},
+    step_time.NAME: step_time.TITLE,
 }
 
-__all__ = ["REPRODUCIBLE", "TABLES", "Row", "Table", "reproduce", "run_efficiency", "run_table"]
+__all__ = [
+    "EXPERIMENTS",
+    "REPRODUCIBLE",
+    "TABLES",
+    "Options",
+    "Row",
+    "Table",
+    "reproduce",
+    "run_efficiency",
+    "run_experiment",
+    "run_step_time",
+    "run_table",
+]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How something is reproduced; what is None is as in the protocol."""
+
+    protocol: str | None = None
+    seeds: int | None = None
+    epochs: int | None = None
+    limit: int | None = None
+    source: str | None = None
+    rows: Sequence[str] | None = None
+    node_features: bool = False
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """The options of these names that are given; an error if there are others."""
+        found = {name: value for name, value in vars(self).items() if value not in (None, False)}
+        for name in found:
+            if name not in names:
+                raise ValueError(f"--{name.replace('_', '-')}: cannot be used here; leave it out")
+        return found
+
+
+#: Everything as in the protocol.
+DEFAULTS = Options()
 
 
 def reproduce(
     name: str,
     directory: Path,
+    options: Options = DEFAULTS,
     *,
-    seeds: int = 10,
-    epochs: int = 1000,
-    rows: Sequence[str] | None = None,
-    node_features: bool = False,
     jobs: int = 1,
     console: Console | None = None,
 ) -> dict[str, Any]:
@@ -39,18 +79,16 @@ def reproduce(
         near = difflib.get_close_matches(name, REPRODUCIBLE, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"reproduce: {name!r}: {hint}choose from {', '.join(REPRODUCIBLE)}")
+    if name == step_time.NAME:
+        return run_step_time(directory, console=console, **options.given("protocol", "source"))
     if name == efficiency.NAME:
-        if rows or node_features:
-            raise ValueError(f"reproduce: {name} takes neither --rows nor --node-features")
-        return run_efficiency(directory, seeds=seeds, epochs=epochs, jobs=jobs, console=console)
-    table = TABLES[name]
-    return run_table(
-        table,
-        directory,
-        seeds=seeds,
-        epochs=epochs,
-        rows=choose_rows(table, rows),
-        node_features=node_features,
-        jobs=jobs,
-        console=console,
-    )
+        given = options.given("seeds", "epochs")
+        return run_efficiency(directory, jobs=jobs, console=console, **given)
+    if name in TABLES:
+        given = options.given("seeds", "epochs", "rows", "node_features")
+        given["rows"] = choose_rows(name, TABLES[name].rows, options.rows)
+        return run_table(TABLES[name], directory, jobs=jobs, console=console, **given)
+    experiment = EXPERIMENTS[name]
+    given = options.given("protocol", "seeds", "epochs", "limit", "source", "rows")
+    given["rows"] = choose_rows(name, experiment.rows, options.rows)
+    return run_experiment(experiment, directory, jobs=jobs, console=console, **given)

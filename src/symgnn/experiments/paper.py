@@ -15,9 +15,13 @@ def tables() -> dict[str, Any]:
 
 
 def cell(table: str, block: str, aggregation: str, coordinate_map: str, column: str) -> dict:
-    """`{"mean", "std"}` of a cell of a polytope table; None where the paper has no such cell."""
+    """`{"mean", "std"}` of a cell of a table; None where the paper has no such cell.
+
+    Tables whose rows are blocks alone have that cell for every aggregation and coordinate map.
+    """
     for row in tables()[table]["rows"]:
-        key = (row["block"], row["aggregation"], row["coordinate_map"] or "identity")
+        psi = row.get("coordinate_map", coordinate_map) or "identity"
+        key = (row["block"], row.get("aggregation", aggregation), psi)
         if key == (block, aggregation, coordinate_map):
             return row.get(column) or {"mean": None, "std": None}
     return {"mean": None, "std": None}

@@ -17,24 +17,24 @@ from symgnn.data import Polytopes
 from symgnn.experiments import paper, polytopes
 from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
 from symgnn.experiments.resume import run_parts
-from symgnn.experiments.verdicts import verdict
+from symgnn.experiments.verdicts import measured
 from symgnn.store import code, environment, write_json
 from symgnn.train import Seeds
 
 
-def choose_rows(table: Table, chosen: Sequence[str] | None) -> list[Row]:
+def choose_rows(name: str, rows: Sequence[Row], chosen: Sequence[str] | None) -> list[Row]:
     """The rows that have all words of one of the chosen, such as "agn sum"."""
     if not chosen:
-        return list(table.rows)
-    rows: list[Row] = []
+        return list(rows)
+    found: list[Row] = []
     for words in chosen:
         wanted = set(words.lower().split())
-        found = [row for row in table.rows if wanted <= set(str(row).lower().split())]
-        if not found:
-            known = "; ".join(str(row) for row in table.rows)
-            raise ValueError(f"--rows: no row of {table.name} is {words!r}; it has: {known}")
-        rows += found
-    return [row for row in table.rows if row in rows]
+        these = [row for row in rows if wanted <= set(str(row).lower().split())]
+        if not these:
+            known = "; ".join(str(row) for row in rows)
+            raise ValueError(f"--rows: no row of {name} is {words!r}; it has: {known}")
+        found += these
+    return [row for row in rows if row in found]
 
 
 def run_table(
@@ -135,7 +135,7 @@ def run_row(
         "seconds": time.perf_counter() - began,
         "cells": _cells(table, row, network, accuracy, classes, node_features),
         "confusion": {column: matrix.mean(0).tolist() for column, matrix in matrices.items()},
-        "curve": _curve(losses),
+        "curve": loss_curve(losses),
     }
 
 
@@ -158,21 +158,11 @@ def _cells(
             fixed = None if node_features else polytopes.known_train(row, table.dimension, classes)
         elif polytopes.keeps(network.symmetry, column):
             fixed = accuracy["train"]
-        numbers = torch.tensor(values, dtype=torch.float64)
-        cells[column] = {
-            "mean": float(numbers.mean()),
-            "std": float(numbers.std()) if len(values) > 1 else 0.0,
-            "paper_mean": theirs["mean"],
-            "paper_std": theirs["std"],
-            "verdict": verdict(
-                values, fixed=fixed, paper_mean=theirs["mean"], paper_std=theirs["std"]
-            ),
-            "values": values,
-        }
+        cells[column] = measured(values, theirs, fixed)
     return cells
 
 
-def _curve(losses: Tensor, points: int = 200) -> dict[str, list[float]]:
+def loss_curve(losses: Tensor, points: int = 200) -> dict[str, list[float]]:
     """The losses at some epochs: mean and deviation over the seeds."""
     if not len(losses):
         return {"epoch": [], "loss_mean": [], "loss_std": []}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from statistics import fmean, stdev
+from typing import Any
 
 
 def verdict(
@@ -25,3 +28,22 @@ def verdict(
         return "new"
     mean = sum(values) / len(values)
     return "within" if abs(mean - paper_mean) <= max(0.15, 3 * (paper_std or 0)) else "differs"
+
+
+def measured(
+    values: list[float], paper: Mapping[str, Any], fixed: list[float] | Fraction | None = None
+) -> dict[str, Any]:
+    """A cell of results.json, of one value for each seed and what the paper reports."""
+    theirs = {"paper_mean": paper["mean"], "paper_std": paper["std"]}
+    return {
+        "mean": fmean(values),
+        "std": spread(values),
+        **theirs,
+        "verdict": verdict(values, fixed=fixed, **theirs),
+        "values": values,
+    }
+
+
+def spread(values: list[float]) -> float:
+    """Their deviation; that of one is 0."""
+    return stdev(values) if len(values) > 1 else 0.0

@@ -10,7 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from symgnn.report import markup
+from symgnn.report import comparison, markup
+from symgnn.report.comparison import is_comparison
 from symgnn.report.css import CSS
 from symgnn.report.rows import Results, is_efficiency
 from symgnn.report.verdicts import differences, mixed_up, summary
@@ -48,6 +49,9 @@ def write_report(results: Results, directory: str | os.PathLike[str]) -> Path:
 def page(results: Results, pictures: list[Picture] | None) -> str:
     """The page's text; `pictures` is None if matplotlib is missing."""
     title = str(results.get("title") or results["name"])
+    if is_comparison(results):
+        parts = [f"<h1>{escape(title)}</h1>", *comparison.parts(results)]
+        return document(title, [*parts, *_figures(results, pictures), *_how(results)])
     parts = [f"<h1>{escape(title)}</h1>", markup.paragraph(_reading_aid(results))]
     if not is_efficiency(results):
         parts.append(markup.paragraph(summary(results), "summary"))
@@ -59,8 +63,7 @@ def page(results: Results, pictures: list[Picture] | None) -> str:
         parts += [*_figures(results, pictures), *tables]
     else:
         parts += [*tables, *_differences(results), *_figures(results, pictures)]
-    parts += ["<h2>How it was made</h2>", markup.definitions(_made(results))]
-    return document(title, parts)
+    return document(title, [*parts, *_how(results)])
 
 
 def document(title: str, parts: Iterable[str]) -> str:
@@ -110,6 +113,13 @@ def _figures(results: Results, pictures: list[Picture] | None) -> list[str]:
     return parts
 
 
+def _how(results: Results) -> list[str]:
+    return ["<h2>How it was made</h2>", markup.definitions(_made(results))]
+
+
+_SETTINGS = ("protocol", "source", "threads", "batch_size", "settings", "data")
+
+
 def _made(results: Results) -> dict[str, object]:
     """Seeds, epochs, time and environment."""
     seeds = list(results["seeds"])
@@ -119,6 +129,7 @@ def _made(results: Results) -> dict[str, object]:
         "seeds": f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds)),
         "epochs": results.get("epochs"),
         "time": duration(results["seconds"]) if results.get("seconds") is not None else None,
+        **{name: results.get(name) for name in _SETTINGS},
         **results.get("environment", {}),
     }
 

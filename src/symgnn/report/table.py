@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from symgnn.report.comparison import comparison_table, is_comparison
 from symgnn.report.rows import Cell, Results, is_efficiency, ours, papers, rows_of, setting
 from symgnn.report.rows import short_head as head
 from symgnn.report.verdicts import standing, summary, verdict_of
 
 
-def rich_table(results: Results) -> Table:
-    """The measured accuracies, coloured by verdict, with the paper's dim beneath."""
+def rich_table(results: Results) -> RenderableType:
+    """The measured numbers with the paper's dim beneath; accuracies are coloured by verdict."""
+    if is_comparison(results):
+        return comparison_table(results)
     table = Table(
         title=Text(results.get("title", results["name"])),
         caption=Text(_caption(results)),

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from symgnn.report.comparison import is_comparison
+from symgnn.report.figures.comparison import step_ratios, test_curves
 from symgnn.report.figures.confusion import confusion_matrices, telling_column
 from symgnn.report.figures.curves import training_curves
 from symgnn.report.figures.efficiency import data_efficiency
@@ -27,6 +29,8 @@ def all_figures(results: Results) -> list[Captioned]:
     """The figures for these results; those whose data are missing are left out."""
     if is_efficiency(results):
         return [Captioned("efficiency", "Data efficiency", _EFFICIENCY, data_efficiency(results))]
+    if is_comparison(results):
+        return [_comparison(results)]
     if not results["rows"]:
         return []
     figures = [Captioned("heat_map", "Accuracies", _HEAT_MAP, heat_map(results))]
@@ -44,6 +48,17 @@ def all_figures(results: Results) -> list[Captioned]:
     return figures
 
 
+def _comparison(results: Results) -> Captioned:
+    if "batch_size" in results:
+        return Captioned("ratios", "Ratios", _RATIOS, step_ratios(results))
+    return Captioned("test", "The test during training", _TEST, test_curves(results))
+
+
+_TEST = (
+    "The number on the test graphs after epochs of training, mean over the initialisations; the "
+    "band is one deviation to either side."
+)
+_RATIOS = "Bars: here. Black lines: the paper, where it has a number. n is of the polytopes."
 _HEAT_MAP = (
     "The accuracies measured here (left) and the paper’s (right), on the same scale of colours. "
     "Cells that differ are outlined; a dash is a cell that the paper does not have."

@@ -1,0 +1,190 @@
+"""The experiments on datasets, on the samples that come with symgnn."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from symgnn.cli import main
+from symgnn.data import load
+from symgnn.experiments import EXPERIMENTS, Row, paper, run_experiment, run_step_time, training
+from symgnn.experiments.claims import Claim
+from symgnn.experiments.datasets import Protocol
+from symgnn.experiments.training import Trial
+
+QUIET = Console(quiet=True)
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def small(name: str, out: Path, *blocks: str, **options: Any) -> dict:
+    settings = {"seeds": 2, "epochs": 2, "source": "sample", **options}
+    rows = [Row(block, "sum") for block in blocks]
+    return run_experiment(EXPERIMENTS[name], out, rows=rows or None, console=QUIET, **settings)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_results_have_the_agreed_form(name: str, tmp_path: Path) -> None:
+    experiment = EXPERIMENTS[name]
+    blocks = ["AGN", "DGN", "GN"] + ["CGN", "Combined"] * (name == "qm9")
+    results = small(name, tmp_path, *blocks, limit=1)
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    assert [row["block"] for row in results["rows"]] == blocks
+    assert results["columns"][:2] == [experiment.column("train"), experiment.column("test")]
+    assert results["data"]["scale"] == load(name, source="sample").scale
+    for row in results["rows"]:
+        assert row["curve"]["test_epoch"] == [1, 2]
+        assert list(row["cells"]) == results["columns"]
+        for cell in row["cells"].values():
+            assert len(cell["values"]) == 2
+    last = results["rows"][0]["curve"]["test_mean"][-1]
+    assert results["rows"][0]["cells"][experiment.column("test")]["mean"] == pytest.approx(last)
+    assert len(results["claims"]) == len(experiment.claims)
+    assert all(isinstance(claim["holds"], bool) for claim in results["claims"])
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "tsp"])
+def test_the_papers_numbers_are_found(name: str) -> None:
+    for split in ("train", "test"):
+        column = EXPERIMENTS[name].column(split)
+        for block in ("AGN", "DGN", "GN"):
+            assert paper.cell("benchmarks", block, "", "identity", column)["mean"] is not None
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_networks_are_about_as_large(name: str) -> None:
+    """As in the paper, whose AGN has one layer less."""
+    splits = load(name, source="sample")
+    sizes = {
+        row.block: sum(p.numel() for p in EXPERIMENTS[name].make(row.block, splits).parameters())
+        for row in EXPERIMENTS[name].rows
+    }
+    assert max(sizes.values()) < 1.25 * min(sizes.values()), sizes
+
+
+def test_the_protocol_of_the_paper() -> None:
+    for name, batch in (("mnist", 128), ("cifar10", 128), ("tsp", 8), ("qm9", 512)):
+        experiment = EXPERIMENTS[name]
+        protocol = experiment.protocol("paper")
+        epochs, rate = (1000, 5e-4) if name == "qm9" else (100, 1e-3)
+        assert (protocol.epochs, protocol.seeds, protocol.batch_size) == (epochs, 10, batch)
+        assert protocol.limit is None
+        assert experiment.learning_rate == rate
+
+
+def test_it_learns_and_measures_without_dropout() -> None:
+    experiment, splits = EXPERIMENTS["qm9"], load("qm9", source="sample")
+    trial = Trial(experiment, "DGN", splits, Protocol(20, 2, 14, 1))
+    before = trial.measure("train")["loss"]
+    trial.models.fit(trial.epoch, trial.loss, epochs=20, learning_rate=1e-3)
+    after, again = trial.measure("train"), trial.measure("train")
+    assert torch.equal(after["loss"], again["loss"])
+    assert (after["loss"] < 0.98 * before).all()  # it stays near 1 for the first ten steps
+
+
+def test_blocks_and_seeds_see_the_same_batches() -> None:
+    splits = load("mnist", source="sample")
+    trials = [
+        Trial(EXPERIMENTS["mnist"], block, splits, Protocol(1, seeds, 3, 1))
+        for block, seeds in (("GN", 1), ("DGN", 2))
+    ]
+    for epoch in (0, 1):
+        first, second = ([batch.y.tolist() for batch in trial.epoch(epoch)] for trial in trials)
+        assert first == second
+    assert [b.y.tolist() for b in trials[0].epoch(0)] != [b.y.tolist() for b in trials[0].epoch(1)]
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, ran = training.run_row, []
+
+    def dies_at_the_second(settings: Any, row: Row, *rest: Any) -> dict:
+        ran.append(row.block)
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        return real(settings, row, *rest)
+
+    monkeypatch.setattr(training, "run_row", dies_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        small("tsp", tmp_path, "DGN", "GN", epochs=1)
+    assert not (tmp_path / "results.json").exists()
+    small("tsp", tmp_path, "DGN", "GN", epochs=1)
+    assert ran == ["DGN", "GN", "GN"]
+    small("tsp", tmp_path, "DGN", "GN", epochs=1, seeds=1)  # other settings are run anew
+    assert ran == ["DGN", "GN", "GN", "DGN", "GN"]
+
+
+def _row(block: str, *values: float, curve: tuple[float, ...] = ()) -> dict[str, Any]:
+    found = {"test_epoch": list(range(1, len(curve) + 1)), "test_mean": list(curve)}
+    return {"block": block, "cells": {"test": {"values": list(values)}}, "curve": found}
+
+
+def test_claims() -> None:
+    rows = [_row("GN", 0.9, 0.8), _row("DGN", 0.5, 0.6)]
+    found = Claim("GN", "above", "DGN").check(rows, "test")
+    assert found["holds"] is True
+    assert "+0.3000±0.1000" in found["found"]
+    assert Claim("GN", "below", "DGN").check(rows, "test")["holds"] is False
+    assert Claim("DGN", "above", "AGN").check(rows, "test")["holds"] is None
+
+
+@pytest.mark.parametrize(
+    ("curve", "holds"),
+    [((0.9, 0.3, 0.2), True), ((0.9, 0.9, 0.3), False), ((0.9, 0.9, 0.9), False)],
+)
+def test_sooner(curve: tuple[float, ...], holds: bool) -> None:
+    rows = [_row("GN", curve=(0.9, 0.8, 0.5)), _row("DGN", curve=curve)]
+    assert Claim("DGN", "sooner than", "GN").check(rows, "test")["holds"] is holds
+
+
+def test_step_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "symgnn.experiments.step_time.QUICK_BATCH", {**dict.fromkeys(_LARGE, 1), "CIFAR10": 3}
+    )
+    results = run_step_time(tmp_path, rounds=1, console=QUIET)
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    # the sample has two images to train on, so one is in the batch twice
+    assert results["batch_size"]["CIFAR10"] == 3
+    rows = {row["block"]: row["cells"] for row in results["rows"]}
+    assert set(rows["AGN"]) == set(results["columns"]) == {*_LARGE, *_POLYTOPES}
+    assert all(cell["mean"] == 1 for cell in rows["GN"].values())
+    assert rows["AGN"]["TSP"]["paper_mean"] == pytest.approx(35 / 14)
+    assert rows["SDGN"]["TSP"]["paper_mean"] is None
+
+
+_LARGE = ("MNIST", "CIFAR10", "TSP", "QM9")
+_POLYTOPES = ("polytopes n=3", "polytopes n=4", "polytopes n=5")
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["reproduce", "qm9", "--source", "sample", "--limit", "3", "--epochs", "1"]
+    rows = ["--rows", "gn", "--rows", "dgn", "--jobs", "1", "--seeds", "1"]
+    assert main([*call, *rows, "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "DGN is below GN in QM9 test MSE" in " ".join(out.split())
+    assert "not checked: AGN is below GN" in " ".join(out.split())
+    assert "parameters" in out
+    page = (tmp_path / "qm9" / "report.html").read_text()
+    assert "What the paper claims" in page
+    assert (tmp_path / "qm9" / "figures" / "test.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mnist", "--rows", "egnn"], "no row of mnist is 'egnn'"),
+        (["mnist", "--limit", "0"], "--limit: is 0"),
+        (["mnist", "--node-features"], "--node-features: cannot be used here"),
+        (["polytopes-3d", "--source", "sample"], "--source: cannot be used here"),
+        (["step-time", "--seeds", "2"], "--seeds: cannot be used here"),
+        (["mnist", "--source", "nowhere"], "nowhere: is not there"),
+    ],
+)
+def test_wrong_calls(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
