@@ -79,7 +79,8 @@ def comparison_table(results: Results) -> Group:
 def note(results: Results) -> str:
     """How to read the numbers."""
     if "batch_size" in results:
-        return f"Mean±deviation over {results['epochs']} rounds. Protocol: {results['protocol']}."
+        rounds = f"Median over {results['epochs']} rounds ± half the distance of the quartiles."
+        return f"{rounds} Protocol: {results['protocol']}."
     graphs, runs, epochs = results["graphs"], len(results["seeds"]), results["epochs"]
     text = (
         f"Mean±deviation over {counted(runs, 'initialisation')}, after {counted(epochs, 'epoch')} "
