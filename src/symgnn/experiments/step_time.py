@@ -43,9 +43,9 @@ def run_step_time(
     """Time a step of every block on every dataset; give, and write, results.json.
 
     The blocks take turns, so that whatever else the machine does slows all of them; a ratio is of
-    steps of the same round. Without a `source`, the samples that come with symgnn are repeated
-    until the batch is full. In a cell, "mean" is the median over the rounds, "std" half the distance
-    of the quartiles. With the quick protocol, batches are smaller where the paper's are
+    steps of the same round. In a cell, "mean" is the median over the rounds and "std" half the
+    distance of the quartiles. Without a `source`, the samples that come with symgnn are repeated
+    until the batch is full. With the quick protocol, batches are smaller where the paper's are
     large.
     """
     columns = list(paper.tables()[NAME]["batch_size"])
