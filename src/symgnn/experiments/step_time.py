@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any
 
 import torch
@@ -42,7 +43,8 @@ def run_step_time(
     """Time a step of every block on every dataset; give, and write, results.json.
 
     The blocks take turns, so that whatever else the machine does slows all of them; a ratio is of
-    steps of the same round. Without a `source`, the samples that come with symgnn are repeated
+    steps of the same round. In a cell, "mean" is the median over the rounds and "std" half the
+    distance of the quartiles. Without a `source`, the samples that come with symgnn are repeated
     until the batch is full. With the quick protocol, batches are smaller where the paper's are
     large.
     """
@@ -112,9 +114,13 @@ def _cell(column: str, block: str, taken: Mapping[str, list[float]]) -> dict[str
     theirs = {row["block"]: row[column] for row in paper.tables()[NAME]["rows"]}
     known = theirs.get(block) is not None
     ratio = {"mean": theirs[block] / theirs["GN"] if known else None, "std": None}
+    quarters = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
     return {
         **measured(ratios, ratio),
-        "milliseconds": 1000 * sorted(taken[block])[len(ratios) // 2],
+        # not moved by a round in which the machine did something else
+        "mean": median(ratios),
+        "std": (quarters[2] - quarters[0]) / 2,
+        "milliseconds": 1000 * median(taken[block]),
     }
 
 

@@ -79,7 +79,8 @@ def comparison_table(results: Results) -> Group:
 def note(results: Results) -> str:
     """How to read the numbers."""
     if "batch_size" in results:
-        return f"Mean±deviation over {results['epochs']} rounds. Protocol: {results['protocol']}."
+        rounds = f"Median over {results['epochs']} rounds ± half the distance of the quartiles."
+        return f"{rounds} Protocol: {results['protocol']}."
     graphs, runs, epochs = results["graphs"], len(results["seeds"]), results["epochs"]
     text = (
         f"Mean±deviation over {counted(runs, 'initialisation')}, after {counted(epochs, 'epoch')} "
@@ -99,7 +100,7 @@ def parts(results: Results) -> list[str]:
     """The page's parts before the figures."""
     heads = "".join(f'<th class="number">{escape(row["block"])}</th>' for row in results["rows"])
     body = "\n".join(
-        f"<tr><th>{escape(name)}</th>"
+        f"<tr>{_head(name)}"
         + "".join(f'<td class="number">{escape(text)}</td>' for text in texts)
         + "</tr>"
         for name, texts in lines(results)
@@ -113,6 +114,10 @@ def parts(results: Results) -> list[str]:
         said = [f"{HOLDS[each['holds']]}: {_sentence(each)}" for each in results["claims"]]
         found += ["<h2>What the paper claims</h2>", markup.bullets(said)]
     return found
+
+
+def _head(name: str) -> str:
+    return f"<td>{escape(name)}</td>" if name == PAPER else f"<th>{escape(name)}</th>"
 
 
 def _sentence(claim: dict[str, Any]) -> str:
