@@ -1,4 +1,6 @@
 import io
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -39,3 +41,18 @@ def test_demo_notices_a_wrong_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "ARCHITECTURES", {"gn": wrong})
     monkeypatch.setattr(demo, "build", lambda name, **o: symgnn.nn.build(wrong, **o))
     assert not demo.run(Console(quiet=True))
+
+
+def test_tables_need_no_extra() -> None:
+    """`make run` installs no more than the extra `plot`."""
+    code = """
+import sys
+for name in ("lightning", "tensorboard", "rdkit", "ase", "trimesh", "skimage", "fast_tsp"):
+    sys.modules[name] = None
+import symgnn, symgnn.audit
+from symgnn.cli import main
+sys.exit(main(["reproduce", "--list"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "polytopes-3d" in done.stdout

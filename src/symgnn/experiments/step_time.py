@@ -28,7 +28,7 @@ NAME = "step-time"
 TITLE = "Time of a training step, over that of GN"
 BLOCKS = ("AGN", "SDGN", "DGN", "GN", "CGN", "Combined")
 #: Graphs in a batch where the paper's is large: a value on angles then takes less than the 32 MB up
-#: to which glibc keeps memory (`keep_memory`). Beyond, a step of AGN takes twice as long per graph.
+#: to which glibc keeps memory (`keep_memory`).
 QUICK_BATCH = {"MNIST": 16, "CIFAR10": 8, "TSP": 1, "QM9": 64}
 
 
