@@ -16,7 +16,7 @@ from symgnn.nn import EGNNMap, Spec, build, from_peer, to_peer
 from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import _pairs, _reader
 from symgnn.nn.sources import v
-from symgnn.topology import knn_graph
+from symgnn.topology import Topology, knn_graph
 from symgnn.train import Seeds
 
 #: The largest difference, relative to the largest number compared.
@@ -86,6 +86,22 @@ def test_pyg(name: str, dtype: torch.dtype, graph: str) -> None:
 def test_dimenet_in_its_published_size(name: str, dtype: torch.dtype) -> None:
     sizes = {"num_spherical": 7, "num_radial": 6, "num_blocks": 4, "out_channels": 1}
     check_pyg(pyg(name, **sizes), dtype, "radius")
+
+
+@pytest.mark.parametrize("name", ["schnet", "dimenet++"])
+def test_an_edge_and_its_reverse_share_what_depends_on_their_length(name: str) -> None:
+    batch, ours = molecules(torch.float64), from_peer(pyg(name).double())
+    rows: list[int] = []
+    update = next(
+        u for block in ours.blocks for u in block.updates.values() if getattr(u, "on_lines", False)
+    )
+    home = update.phi.home
+    update.phi.home = lambda *values: (rows.append(len(values[-1])), home(*values))[1]
+    both = ours(batch)
+    batch.topology = Topology.of(batch, angles=ours.needs_angles)
+    each = ours(batch)
+    assert rows == [batch.num_edges // 2, batch.num_edges]
+    assert difference(both, each) < TOLERANCE[torch.float64]
 
 
 def test_schnet_with_means() -> None:

@@ -24,19 +24,19 @@ from symgnn.nn.sources import Measure
 def gaussians(count: int, cutoff: float) -> Measure:
     """`exp(-(d - mu)^2 / (2 s^2))` with mu from 0 to the cutoff, s apart: SchNet's basis."""
     make = partial(Gaussians, count, cutoff)
-    return Measure("gaussians", "edge", symmetry=LENGTHS, width=count, make=make)
+    return Measure("gaussians", "edge", symmetry=LENGTHS, width=count, make=make, both_ways=True)
 
 
 def cosine_cutoff(cutoff: float) -> Measure:
     """`(cos(pi d / cutoff) + 1) / 2`; as in SchNet's code it is not cut off beyond the cutoff."""
     function = partial(_cosine, cutoff=cutoff)
-    return Measure("cosine", "edge", function=function, symmetry=LENGTHS)
+    return Measure("cosine", "edge", function=function, symmetry=LENGTHS, both_ways=True)
 
 
 def bessel(count: int, cutoff: float, exponent: int = 5) -> Measure:
     """`envelope(d / cutoff) sin(f d / cutoff)`, the frequencies f are learnt: DimeNet's basis."""
     make = partial(Bessel, count, cutoff, exponent)
-    return Measure("bessel", "edge", symmetry=LENGTHS, width=count, make=make)
+    return Measure("bessel", "edge", symmetry=LENGTHS, width=count, make=make, both_ways=True)
 
 
 def spherical(

@@ -324,5 +324,11 @@ def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:
     return _column(source.function(neighbours, vertices), 1)
 
 
+def measure_lines(source: Measure, x: Tensor, topology: Topology) -> Tensor:
+    """A measure on edges that is the same both ways, taken once for each line, `[L, w]`."""
+    assert topology.line_index is not None
+    return _column(source.function(*(lift(x, end) for end in topology.line_index)), 1)
+
+
 def _column(rows: Tensor, axes: int) -> Tensor:
     return rows.unsqueeze(-1) if rows.dim() == axes else rows

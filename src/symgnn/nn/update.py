@@ -245,6 +245,15 @@ class FormUpdate(Updating):
             raise ValueError(f"{domain}: reads {self.absent[0]}, which is not there")
         self.phi = form(self.widths, out, width.of(domain))
         self._finish(self.phi.out, sizes)
+        own = [source for source in self.sources if source.domain == "edge"]
+        #: Whether all that it reads of edges is the same for an edge and its reverse, so that its
+        #: first half needs to be computed only once for both.
+        self.on_lines = (
+            domain == "edge"
+            and type(self.phi).home is not Form.home
+            and bool(own)
+            and all(isinstance(source, Measure) and source.both_ways for source in own)
+        )
 
     def value(self, state: State, keep: bool) -> Field:
         """The values where they live, lifted, and what the form makes of them."""
@@ -301,13 +310,16 @@ class FormUpdate(Updating):
         """A source where it lives."""
         if isinstance(source, Reduction):
             return self._reduced(source, state)
+        if self.on_lines and isinstance(source, Measure) and state.topology.lines is not None:
+            return state.on_lines(source)
         value = state.get(source)
         return value if isinstance(value, AngleField) else value.rows
 
     def _lift(self, source: Source, rows: Tensor, topology: Topology) -> Tensor:
         """Rows where a source lives as nodes, edges or graphs read it."""
         if source.domain == self.domain:
-            return rows
+            lines = topology.lines if self.on_lines else None
+            return rows if lines is None else move(rows, lines)
         if source.domain == "graph":
             rows = move(rows, topology.graphs)
             return rows if self.domain == "node" else move(rows, topology.edges.near)
