@@ -12,10 +12,10 @@ from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
 from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
-from symgnn.nn import EGNNMap, Spec, build, from_peer, to_peer
+from symgnn.nn import EGNNMap, Form, Spec, build, from_peer, to_peer
 from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import _pairs, _reader
-from symgnn.nn.sources import v
+from symgnn.nn.sources import d2, e, position, reduce, v
 from symgnn.topology import Topology, knn_graph
 from symgnn.train import Seeds
 
@@ -102,6 +102,23 @@ def test_an_edge_and_its_reverse_share_what_depends_on_their_length(name: str) -
     each = ours(batch)
     assert rows == [batch.num_edges // 2, batch.num_edges]
     assert difference(both, each) < TOLERANCE[torch.float64]
+
+
+def test_lines_beside_coordinates() -> None:
+    class Weigh(Form):
+        def home(self, *values: Tensor) -> list[Tensor]:
+            return [value + 1 for value in values]
+
+        def here(self, *values: Tensor) -> Tensor:
+            return values[0] * values[1]
+
+    batch = molecules(torch.float64)
+    spec = Spec("own", edge=[position.source, d2], node=[reduce(e)], forms={"edge": Weigh})
+    model = build(spec, layers=1, task="node", dimension=3, hidden=3).double()
+    assert model.topology(batch).lines is not None
+    both = model(batch)
+    batch.topology = Topology.of(batch)
+    assert difference(both, model(batch)) < TOLERANCE[torch.float64]
 
 
 def test_schnet_with_means() -> None:

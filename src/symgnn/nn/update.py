@@ -310,7 +310,8 @@ class FormUpdate(Updating):
         """A source where it lives."""
         if isinstance(source, Reduction):
             return self._reduced(source, state)
-        if self.on_lines and isinstance(source, Measure) and state.topology.lines is not None:
+        if self.on_lines and source.domain == "edge" and state.topology.lines is not None:
+            assert isinstance(source, Measure)
             return state.on_lines(source)
         value = state.get(source)
         return value if isinstance(value, AngleField) else value.rows
