@@ -17,9 +17,8 @@ qm9      2.6, 0.8   2.7, 0.9   4.0, 1.4
 =======  =========  =========  =========
 
 Five rows on two cores would take 80 to 90 minutes by these costs; that was computed, not run.
-Batches are small, so that there are more steps and values on angles stay below the 32 MB up to
-which memory is kept (`keep_memory`). The problems of tsp are smaller than the benchmark's, and
-generated, so that some thousand can be seen.
+Batches are small, so that there are more steps. The problems of tsp are smaller than the
+benchmark's, and generated, so that some thousand can be seen.
 """
 
 from __future__ import annotations

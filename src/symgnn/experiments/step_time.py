@@ -27,8 +27,7 @@ from symgnn.store import code, environment, write_json
 NAME = "step-time"
 TITLE = "Time of a training step, over that of GN"
 BLOCKS = ("AGN", "SDGN", "DGN", "GN", "CGN", "Combined")
-#: Graphs in a batch where the paper's is large: a value on angles then takes less than the 32 MB up
-#: to which glibc keeps memory (`keep_memory`).
+#: Graphs in a batch where the paper's is large.
 QUICK_BATCH = {"MNIST": 16, "CIFAR10": 8, "TSP": 1, "QM9": 64}
 
 

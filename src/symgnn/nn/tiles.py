@@ -63,7 +63,7 @@ class _Tiles:
 
     def __iter__(self) -> Iterator[tuple[slice, slice, slice, Movement, Movement]]:
         """Of each tile: angles, rays, rows that rays add, how these are lifted, first rays."""
-        for part in self.topology.parts(self.size):
+        for part in self.topology.tiles(self.size):
             rays = part.cut.rays
             rows = slice(2 * rays.start, 2 * rays.stop) if self.two else rays
             yield part.cut.angles, rays, rows, self.lift(part), part.pairs.near

@@ -270,6 +270,13 @@ class Topology:
             node, ray, before = stop, last, after
         return cuts
 
+    def tiles(self, angles: int) -> list[Part]:
+        """All :meth:`parts`, made once and kept."""
+        known: dict[int, list[Part]] = self.__dict__.setdefault("_tiles", {})
+        if angles not in known:
+            known[angles] = list(self.parts(angles))
+        return known[angles]
+
     def parts(self, angles: int | None = None) -> Iterator[Part]:
         """The cuts with their pairs, made one after the other."""
         for number, cut in enumerate(self.cuts(angles)):

@@ -16,8 +16,7 @@ def keep_memory() -> bool:
     """
     if platform.libc_ver()[0] != "glibc":
         return False
-    trim_threshold, mmap_threshold = -1, -3  # their numbers in malloc.h
+    trim_threshold, mmap_max = -1, -4  # their numbers in malloc.h
     mallopt = ctypes.CDLL(None).mallopt
-    # 32 MB is the most that glibc takes; larger blocks go back to the system, so that a heap of
-    # blocks of many sizes cannot grow without end
-    return bool(mallopt(mmap_threshold, 2**25)) and bool(mallopt(trim_threshold, 2**31 - 1))
+    # nothing is mapped on its own, to be unmapped when it is freed, and the heap is not cut
+    return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
