@@ -18,13 +18,13 @@ from torch_geometric.data import Batch, Data
 from symgnn.data import Splits, load
 from symgnn.data.registry import dataset
 from symgnn.experiments.datasets import EXPERIMENTS
+from symgnn.experiments.engines import HERE, Engine
 from symgnn.experiments.experiment import Experiment, Protocol
 from symgnn.experiments.polytopes import Row
-from symgnn.experiments.resume import run_parts
+from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.tables import loss_curve
 from symgnn.experiments.verdicts import spread
 from symgnn.nn import Model
-from symgnn.store import code, environment, write_json
 from symgnn.train import Seeds
 from symgnn.train.loader import Batches, Graphs, loader
 from symgnn.train.metrics import Judge, Metrics, Scaler, loss_sums
@@ -59,7 +59,7 @@ def run_experiment(
     limit: int | None = None,
     source: str | None = None,
     rows: Sequence[Row] | None = None,
-    jobs: int = 1,
+    engine: Engine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train and test the rows of an experiment; give, and write, its results.json.
@@ -75,30 +75,27 @@ def run_experiment(
         limit=(limit, limit, limit) if limit else chosen.limit,
     )
     settings = Settings(experiment.name, chosen, source)
-    splits = settings.load(jobs=jobs)  # once, before several processes ask for it
+    splits = settings.load(jobs=engine.jobs)  # once, before several processes ask for it
     parts = {str(row): partial(run_row, settings, row) for row in rows or experiment.rows}
-    stamp = {"experiment": experiment.name, "source": source, **_plain(chosen), **code()}
-    console = console or Console()
-    done = run_parts(parts, directory / "rows", stamp, chosen.epochs, console, jobs)
-    results = {
-        "name": experiment.name,
-        "title": experiment.title,
-        "columns": list(done[0]["cells"]),
-        "rows": done,
-        "claims": [c.check(done, experiment.column("test")) for c in experiment.claims],
-        "published": asdict(experiment.published) if experiment.published else None,
-        "protocol": protocol,
-        "settings": _plain(chosen),
-        "graphs": {name: len(getattr(splits, name)) for name in ("train", "test")},
-        "units": dict(zip(splits.task.targets, splits.task.units, strict=True)),
-        "data": {"scale": splits.scale, **splits.about},
-        "seeds": list(range(chosen.seeds)),
-        "epochs": chosen.epochs,
-        "seconds": sum(row["seconds"] for row in done),
-        "environment": environment(),
-    }
-    write_json(directory / "results.json", results)
-    return results
+    stamp = {"experiment": experiment.name, "source": source, **_plain(chosen)}
+    done = run_parts(parts, directory / "rows", stamp, chosen.epochs, console, engine)
+    return write_results(
+        directory,
+        done,
+        name=experiment.name,
+        title=experiment.title,
+        seeds=chosen.seeds,
+        epochs=chosen.epochs,
+        columns=list(done[0]["cells"]),
+        rows=done,
+        claims=[c.check(done, experiment.column("test")) for c in experiment.claims],
+        published=asdict(experiment.published) if experiment.published else None,
+        protocol=protocol,
+        settings=_plain(chosen),
+        graphs={name: len(getattr(splits, name)) for name in ("train", "test")},
+        units=dict(zip(splits.task.targets, splits.task.units, strict=True)),
+        data={"scale": splits.scale, **splits.about},
+    )
 
 
 def _plain(protocol: Protocol) -> dict[str, Any]:
