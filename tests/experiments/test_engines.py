@@ -89,5 +89,5 @@ def test_parts_epochs_and_errors_on_ray() -> None:
     assert dict(Ray().run(parts, shown.append)) == {str(k): {"value": k} for k in range(5)}
     assert shown == sorted(shown)
     assert shown[-1] <= 5
-    with pytest.raises(ValueError, match="^data: is missing; give it$"):
+    with pytest.raises(ValueError, match=r"^data: is missing; give it$"):
         list(Ray().run({"bad": fails, **parts}, shown.append))
