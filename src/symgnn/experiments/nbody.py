@@ -17,8 +17,9 @@ What each network is given besides the products of the charges on edges:
 
 Combined and CGN have a layer less, as elsewhere.
 
-A step on a batch with two initialisations took 129 ms (EGNN), 98 (DGN), 169 (CGN), 165 (Combined) and
-54 (GN) on one busy core. By this the quick protocol takes about 35 minutes on two: computed, not run.
+A step on a batch with two initialisations took 129 ms (EGNN), 98 (DGN), 169 (CGN), 165 (Combined)
+and 54 (GN) on one busy core. By this the quick protocol takes about 35 minutes on two cores; that
+was computed, not run.
 """
 
 from __future__ import annotations
