@@ -10,7 +10,7 @@ from rich.console import Console
 
 from symgnn.cli import main
 from symgnn.data import SETS, Polytopes
-from symgnn.experiments import TABLES, Row, run_efficiency, run_table, tables
+from symgnn.experiments import TABLES, Local, Row, resume, run_efficiency, run_table, tables
 from symgnn.experiments.paper import cell
 from symgnn.experiments.polytopes import keeps, known_train, network
 from symgnn.experiments.verdicts import verdict
@@ -129,7 +129,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "killed" / "rows" / "DGN-sum-identity.json").write_text("{")
     small(tmp_path / "killed", *rows, epochs=2)
     assert len(ran) == 8
-    monkeypatch.setattr(tables, "code", lambda: {"commit": "another"})
+    monkeypatch.setattr(resume, "code", lambda: {"commit": "another"})
     small(tmp_path / "killed", *rows, epochs=2)
     assert len(ran) == 11
 
@@ -142,7 +142,7 @@ def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
 def test_rows_at_once_are_the_rows_one_by_one(tmp_path: Path) -> None:
     rows = (Row("DGN", "sum"), Row("SDGN", "sum"), Row("GN", "mean"))
     one_by_one = small(tmp_path / "one", *rows)
-    at_once = small(tmp_path / "many", *rows, jobs=2)
+    at_once = small(tmp_path / "many", *rows, engine=Local(2))
     assert [row["cells"] for row in at_once["rows"]] == [row["cells"] for row in one_by_one["rows"]]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from symgnn.train import datasets
 from symgnn.train.config import Config, read_config, resolve
 
 GOOD = {"data": {"name": "polytopes-3d"}, "model": {"block": "dgn"}}
@@ -91,6 +92,39 @@ def test_wrong_files_get_one_line(text: str, message: str, tmp_path: Path) -> No
         read_config(written(tmp_path, text))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"path": "nowhere"}, "data.path: there is no nowhere"),
+        ({"path": "."}, "data.path: the folder . has no files"),
+        ({"path": "a.csv", "targets": "b.csv"}, "data.targets: there is no file b.csv"),
+        ({"path": "a.csv", "edges": "bond"}, "data.edges: 'bond' is not known"),
+        ({"path": "a.csv"}, "data.columns: is missing"),
+        ({"path": "a.csv", "columns": ["n"]}, "data.columns: "),
+        ({"path": "a.csv", "columns": ["m"], "fractions": [2, 0, 0]}, "data.fractions: "),
+        ({"name": "nbody", "limit": -1}, "data.limit: "),
+        ({"name": "nbody", "seed": "x"}, "data.seed: "),
+        ({"name": "qm9", "source": "nowhere"}, "data: nowhere: is not there"),
+    ],
+)
+def test_errors_of_the_data_name_their_key(
+    data: dict, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if data.get("path") == "a.csv":
+        (tmp_path / "a.csv").write_text("x,y,m\n0,0,1\n1,0,2\n0,1,3\n")
+    config = resolve({**GOOD, "data": data})
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        datasets.load(config.data)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_option_of_files_is_known_before_they_are_read() -> None:
+    with pytest.raises(ValueError, match=r"data\.colums: is not known; did you mean 'columns'?"):
+        resolve({**GOOD, "data": {"path": "nowhere", "colums": "m"}})
 
 
 def test_no_file(tmp_path: Path) -> None:

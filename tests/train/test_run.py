@@ -5,6 +5,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch
@@ -286,6 +287,25 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run.record["about"] = {}
     with pytest.raises(ValueError, match="was not trained on files; give --split"):
         write_predictions(run, tmp_path / "other.csv", [Path("a.xyz")])
+
+
+def test_velocities_go_with_the_scale(tmp_path: Path) -> None:
+    """A run on trajectories predicts the same from files as from graphs in units of the source."""
+    found = symgnn.data.simulate_charged(10, seed=0, frames=(0, 10))
+    path = tmp_path / "particles.npz"
+    now = {"pos": found.pos[:, 0], "vel": found.vel[:, 0]}
+    np.savez(path, later=found.pos[:, 1], **now)
+    data = {"path": str(path), "columns": "later", "level": "coordinates", "k": 4}
+    model = {"block": "egnn", "velocity": True, "hidden": 4, "layers": 1}
+    run = trained(tmp_path / "run", "train.epochs=1", data=data, model=model)
+    assert run.scale < 0.9
+    assert main(["predict", str(tmp_path / "run"), str(path)]) == 0
+    with (tmp_path / "run" / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    written = [[float(row[f"later_{axis}"]) for axis in range(3)] for row in rows]
+    graphs = symgnn.data.read(path, k=4)
+    torch.testing.assert_close(graphs[0].vel, found.vel[0, 0].float())
+    torch.testing.assert_close(run.predict(graphs).value, torch.tensor(written))
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

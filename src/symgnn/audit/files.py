@@ -6,56 +6,38 @@ import importlib
 import inspect
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from torch import nn
-from torch_geometric.data import Data
-from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-from torch_geometric.data.storage import GlobalStorage
 
-#: What a saved graph is made of; nothing else is unpickled.
-SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+from symgnn.data import read
+from symgnn.data.files.formats import ASE, XYZ, File, find
+from symgnn.data.files.structure import How
 
 
 def read_graph(path: str | os.PathLike[str]) -> Any:
-    """The graph in a file.
+    """The graph in a file, or a list of them, as :func:`symgnn.data.read` gives them.
 
-    `.pt` is a `Data`, or a list of them, written by `torch.save`; nothing else is unpickled.
-    `.npz` has arrays called as in `Data`. Anything else is read by ASE, and given as its `Atoms`.
+    Files of ASE are given as its `Atoms`, with the cell and all else that a calculator may need.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"--data: there is no file {path}; pass a .pt, .npz, .xyz or the like")
-    read = {".pt": _read_pt, ".npz": _read_npz}.get(path.suffix, _read_atoms)
     try:
-        return read(path)
-    except ImportError:
-        raise ValueError(
-            f"--data: {path.name} is read by ASE, which is not installed; "
-            "pip install symgnn[molecules]"
-        ) from None
+        file, *more = find([path], How())
+        if file.reader in (ASE, XYZ) and not more:
+            return _read_atoms(file)
+        # y is not read; no unit of length is wrong, and nodes keep the features that they have
+        graphs = read(path, kind="regression", units="angstrom", elements=())
+    except ValueError as error:
+        reason = str(error).removeprefix("path: ").partition("; or pass on_error")[0]
+        raise ValueError(f"--data: {reason}") from None
+    return graphs[0] if len(graphs) == 1 else list(graphs)
+
+
+def _read_atoms(file: File) -> Any:
+    try:
+        return importlib.import_module("ase.io").read(file.path)
     except Exception as error:  # a file that is no such file raises almost anything
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        if "eights only load failed" in reason:
-            reason = "it holds more than a PyG Data, or a list of them"
-        raise ValueError(f"--data: {path} cannot be read ({reason})") from None
-
-
-def _read_pt(path: Path) -> Any:
-    with torch.serialization.safe_globals(SAFE):
-        return torch.load(path, weights_only=True, map_location="cpu")
-
-
-def _read_npz(path: Path) -> Data:
-    with np.load(path, allow_pickle=False) as file:
-        return Data(**{key: torch.from_numpy(file[key]) for key in file})
-
-
-def _read_atoms(path: Path) -> Any:
-    return importlib.import_module("ase.io").read(path)
+        raise ValueError(f"{file.path}: cannot be read ({reason})") from None
 
 
 def load_model(target: str) -> Any:

@@ -21,7 +21,7 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     audit.add_argument(
         "--data",
         type=Path,
-        help="a graph: .pt, .npz, .xyz or what ASE reads; for a run, else one of its test set",
+        help="a file with a graph, as symgnn.data.read reads; for a run, else one of its test set",
     )
     audit.add_argument(
         "--radius", type=float, help="join nodes up to this distance; else the file's own edges"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 
@@ -17,8 +16,8 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     reproduce.add_argument(
         "--protocol",
         choices=("quick", "paper"),
-        help="of mnist, cifar10, tsp, qm9 and step-time: a subset for two cores (quick, default), "
-        "or all as in the paper, for a GPU",
+        help="of the datasets and step-time: sized for two cores (quick, default), or all as "
+        "published, for a GPU",
     )
     reproduce.add_argument(
         "--source",
@@ -43,7 +42,13 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         "--node-features", action="store_true", help="give the nodes of polytopes features"
     )
     reproduce.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="rows at once (default: all cores)"
+        "--jobs", type=int, help="rows at once (default: as many as there are cores)"
+    )
+    reproduce.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="where rows run: in processes here (local, default) or on a Ray cluster",
     )
     reproduce.add_argument(
         "--out", type=Path, default=Path("results"), help="where to write (default results)"
@@ -55,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     """Run it; give the exit code."""
     from rich.console import Console
 
-    from symgnn.experiments import REPRODUCIBLE, Options, reproduce
+    from symgnn.experiments import REPRODUCIBLE, Options, engine_named, reproduce
     from symgnn.report import rich_table, write_report
     from symgnn.train import keep_memory
 
@@ -71,11 +76,12 @@ def run(options: argparse.Namespace) -> int:
         value = getattr(options, field)
         if value is not None and value < 1:
             raise ValueError(f"--{field}: is {value}; give at least 1")
+    engine = engine_named(options.engine, options.jobs)
     out = options.out / options.name
     if options.name in REPRODUCIBLE:
         _make_directory(out)
     chosen = Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
-    results = reproduce(options.name, out, chosen, jobs=options.jobs, console=console)
+    results = reproduce(options.name, out, chosen, engine=engine, console=console)
     console.print(rich_table(results))
     console.print(f"report: {write_report(results, out)}", soft_wrap=True, markup=False)
     return 0

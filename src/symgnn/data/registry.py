@@ -34,13 +34,15 @@ def load_nbody(
     particles: int = 5,
     dimension: int = 3,
     distances: bool = False,
+    velocities: bool = False,
     scale: float = 1.0,
     progress: bool | None = None,
 ) -> Splits:
     """Charged particles (:class:`symgnn.data.NBody`); `pos`, `vel`, `x` and `y` times `scale`.
 
     With `distances`, edges also have the squared distance of their ends, as EGNN's own code gives
-    it. The scale is 1, as in published results: the median distance is about 3.7.
+    it. With `velocities`, `x` has the velocity after the speed, for networks without symmetry. The
+    scale is 1, as in published results: the median distance is about 3.7.
     """
     sizes = (min(size, most or size) for size, most in zip(NBODY_SIZES, limits(limit), strict=True))
     train, validation, test = sizes
@@ -55,7 +57,7 @@ def load_nbody(
             seed=seed,
             particles=particles,
             dimension=dimension,
-            transform=partial(_as_asked, distances=distances, scale=scale),
+            transform=partial(_as_asked, distances=distances, velocities=velocities, scale=scale),
             progress=progress,
         )
 
@@ -64,13 +66,15 @@ def load_nbody(
     return Splits(make("train"), make("validation"), make("test"), task, scale, about)
 
 
-def _as_asked(data: Data, distances: bool, scale: float) -> Data:
+def _as_asked(data: Data, distances: bool, velocities: bool, scale: float) -> Data:
     for name in ("pos", "vel", "x", "y"):
         data[name] = scale * data[name]
     if distances:
         source, target = data.edge_index
         square = (data.pos[source] - data.pos[target]).square().sum(1, keepdim=True)
         data.edge_attr = torch.cat([data.edge_attr, square], 1)
+    if velocities:
+        data.x = torch.cat([data.x, data.vel], 1)
     return data
 
 

@@ -8,6 +8,9 @@ from typing import Any, Literal, get_args
 
 from torch_geometric.data import Data
 
+#: The values of a graph that are lengths, or lengths over time, and go with a change of scale.
+LENGTHS = ("pos", "vel")
+
 Level = Literal["graph", "node", "edge", "coordinates"]
 Kind = Literal["regression", "classification"]
 
@@ -60,5 +63,5 @@ class Splits:
     validation: Sequence[Data]
     test: Sequence[Data]
     task: Task
-    scale: float = 1.0  # `pos` is what the source has, times this: edges are then about 1 long
+    scale: float = 1.0  # `pos` (and `vel`) of the source times this: edges are then about 1 long
     about: dict[str, Any] = field(default_factory=dict)  # source, checksums, seed, units of pos

@@ -13,6 +13,7 @@ from rich.console import Console
 from symgnn.experiments import efficiency, step_time
 from symgnn.experiments.datasets import EXPERIMENTS
 from symgnn.experiments.efficiency import run_efficiency
+from symgnn.experiments.engines import HERE, Engine, Local, Ray, engine_named
 from symgnn.experiments.polytopes import TABLES, Row, Table
 from symgnn.experiments.step_time import run_step_time
 from symgnn.experiments.tables import choose_rows, run_table
@@ -30,9 +31,13 @@ __all__ = [
     "EXPERIMENTS",
     "REPRODUCIBLE",
     "TABLES",
+    "Engine",
+    "Local",
     "Options",
+    "Ray",
     "Row",
     "Table",
+    "engine_named",
     "reproduce",
     "run_efficiency",
     "run_experiment",
@@ -71,7 +76,7 @@ def reproduce(
     directory: Path,
     options: Options = DEFAULTS,
     *,
-    jobs: int = 1,
+    engine: Engine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Run one of the paper's tables or figures into a directory; give its results.json."""
@@ -80,15 +85,17 @@ def reproduce(
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"reproduce: {name!r}: {hint}choose from {', '.join(REPRODUCIBLE)}")
     if name == step_time.NAME:
+        if isinstance(engine, Ray):
+            raise ValueError("--engine: step-time is measured here, one by one; leave it out")
         return run_step_time(directory, console=console, **options.given("protocol", "source"))
     if name == efficiency.NAME:
         given = options.given("seeds", "epochs")
-        return run_efficiency(directory, jobs=jobs, console=console, **given)
+        return run_efficiency(directory, engine=engine, console=console, **given)
     if name in TABLES:
         given = options.given("seeds", "epochs", "rows", "node_features")
         given["rows"] = choose_rows(name, TABLES[name].rows, options.rows)
-        return run_table(TABLES[name], directory, jobs=jobs, console=console, **given)
+        return run_table(TABLES[name], directory, engine=engine, console=console, **given)
     experiment = EXPERIMENTS[name]
     given = options.given("protocol", "seeds", "epochs", "limit", "source", "rows")
     given["rows"] = choose_rows(name, experiment.rows, options.rows)
-    return run_experiment(experiment, directory, jobs=jobs, console=console, **given)
+    return run_experiment(experiment, directory, engine=engine, console=console, **given)

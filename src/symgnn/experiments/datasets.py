@@ -23,79 +23,17 @@ benchmark's, and generated, so that some thousand can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-from symgnn.data import Splits
 from symgnn.experiments.claims import Claim
-from symgnn.experiments.polytopes import Row
-from symgnn.nn import Model, build
+from symgnn.experiments.experiment import Experiment, Protocol
+from symgnn.experiments.nbody import NBODY
 from symgnn.nn.build import MOVEMENTS
-from symgnn.train.prepare import sizes_of
 
-#: Blocks that read angles have a layer less, so that all have about as many parameters.
-WITH_ANGLES = ("AGN", "CGN", "Combined")
-ROWS = tuple(Row(block, "sum") for block in ("AGN", "DGN", "GN", "CGN", "Combined"))
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """How long, on how much, and how often it is trained."""
-
-    epochs: int
-    seeds: int
-    batch_size: int
-    points: int  # epochs, about, after which it is tested
-    limit: tuple[int, int, int] | None = None  # graphs of each split; None for all
-    options: Mapping[str, Any] = field(default_factory=dict)  # of `symgnn.data.load`
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A dataset, the networks that are trained on it, and what the paper claims of them."""
-
-    name: str
-    title: str
-    paper: str  # its name in the paper's tables
-    metric: str  # what is measured, as `symgnn.train.metrics` calls it
-    label: str  # and as the paper calls it
-    layers: int  # of blocks that read no angles
-    network: Mapping[str, Any]  # options of `symgnn.nn.build`
-    learning_rate: float
-    paper_protocol: Protocol
-    quick: Protocol
-    claims: tuple[Claim, ...]
-    rows: tuple[Row, ...] = ROWS
-
-    def protocol(self, name: str) -> Protocol:
-        """One of "paper" and "quick"."""
-        return self.paper_protocol if name == "paper" else self.quick
-
-    def column(self, split: str) -> str:
-        """A column, named as in the paper's tables."""
-        return f"{self.paper} {split} {self.label}"
-
-    def make(self, block: str, splits: Splits) -> Model:
-        """The network of a row, for these data."""
-        sizes: dict[str, Any] = dict(sizes_of(splits.train[0]))
-        return build(
-            block,
-            task=splits.task.level,
-            outputs=splits.task.outputs,
-            layers=self.layers - (block in WITH_ANGLES),
-            dropout=0.01,
-            graph_state=False,
-            **sizes,
-            **self.network,
-        )
-
-
-_BENCHMARK = {"hidden": 64, "mlp_hidden": 64, "aggregation": "sum"}
+_BENCHMARK = {"hidden": 64, "mlp_hidden": 64, "aggregation": "sum", "dropout": 0.01}
 _QM9 = {
     "hidden": 128,
     "mlp_hidden": 128,
     "mlp_layers": 2,
+    "dropout": 0.01,
     "aggregation": {**dict.fromkeys(MOVEMENTS, "sum"), "pool": "mean"},
 }
 _GENERAL_FIRST = (Claim("GN", "above", "DGN"), Claim("DGN", "above", "AGN"))
@@ -158,5 +96,6 @@ EXPERIMENTS = {
             Protocol(25, 2, 64, 25, (10_000, 1, 2000)),
             _SYMMETRIC_FIRST,
         ),
+        NBODY,
     )
 }

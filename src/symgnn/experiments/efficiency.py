@@ -15,9 +15,9 @@ from torch_geometric.data import Batch
 from symgnn.data import Polytopes
 from symgnn.data.polytope_sets import AFFINE_SETS
 from symgnn.experiments import polytopes
+from symgnn.experiments.engines import HERE, Engine
 from symgnn.experiments.polytopes import COPIES, Row
-from symgnn.experiments.resume import run_parts
-from symgnn.store import code, environment, write_json
+from symgnn.experiments.resume import run_parts, write_results
 from symgnn.train import Seeds
 
 NAME = "data-efficiency"
@@ -36,11 +36,11 @@ def run_efficiency(
     epochs: int = 1000,
     samples: Sequence[int] = SAMPLES,
     copies: int = COPIES,
-    jobs: int = 1,
+    engine: Engine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train GN on growing sets and the others on one sample; give, and write, results.json."""
-    settings = {"seeds": seeds, "epochs": epochs, "copies": copies, **code()}
+    settings = {"seeds": seeds, "epochs": epochs, "copies": copies}
     parts = {
         f"{row.block} {column} {count}": partial(
             run_point, row, column, count, seeds, epochs, copies
@@ -49,22 +49,20 @@ def run_efficiency(
         for row, counts in ((CURVE, samples), *((line, (1,)) for line in LINES))
         for count in counts
     }
-    points = run_parts(parts, directory / "points", settings, epochs, console or Console(), jobs)
-    results = {
-        "name": NAME,
-        "title": TITLE,
-        "dimension": DIMENSION,
-        "columns": list(AFFINE_SETS),
-        "samples": list(samples),
-        "curves": [_curve(column, points) for column in AFFINE_SETS],
-        "lines": [point for point in points if point["block"] != CURVE.block],
-        "seeds": list(range(seeds)),
-        "epochs": epochs,
-        "seconds": sum(point["seconds"] for point in points),
-        "environment": environment(),
-    }
-    write_json(directory / "results.json", results)
-    return results
+    points = run_parts(parts, directory / "points", settings, epochs, console, engine)
+    return write_results(
+        directory,
+        points,
+        name=NAME,
+        title=TITLE,
+        seeds=seeds,
+        epochs=epochs,
+        dimension=DIMENSION,
+        columns=list(AFFINE_SETS),
+        samples=list(samples),
+        curves=[_curve(column, points) for column in AFFINE_SETS],
+        lines=[point for point in points if point["block"] != CURVE.block],
+    )
 
 
 def run_point(

@@ -18,11 +18,11 @@ from torch_geometric.data import Batch, Data
 from symgnn.data import Polytopes, Splits, load
 from symgnn.experiments import paper, polytopes
 from symgnn.experiments.datasets import EXPERIMENTS
+from symgnn.experiments.engines import HERE
 from symgnn.experiments.polytopes import Row
-from symgnn.experiments.resume import run_parts
+from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.verdicts import measured
 from symgnn.nn import Model
-from symgnn.store import code, environment, write_json
 
 NAME = "step-time"
 TITLE = "Time of a training step, over that of GN"
@@ -48,33 +48,30 @@ def run_step_time(
     large.
     """
     columns = list(paper.tables()[NAME]["batch_size"])
-    settings = {"protocol": protocol, "source": source, "rounds": rounds, **code()}
+    settings = {"protocol": protocol, "source": source, "rounds": rounds}
     parts = {column: partial(run_dataset, column, protocol, source, rounds) for column in columns}
-    console = console or Console()
     # one by one: two at once would slow each other
-    done = run_parts(parts, directory / "datasets", settings, rounds, console)
-    results = {
-        "name": NAME,
-        "title": TITLE,
-        "columns": columns,
-        "rows": [
+    done = run_parts(parts, directory / "datasets", settings, rounds, console, HERE)
+    return write_results(
+        directory,
+        done,
+        name=NAME,
+        title=TITLE,
+        seeds=1,
+        epochs=rounds,
+        columns=columns,
+        rows=[
             {
                 **Row(block, "sum").key,
                 "cells": {each["column"]: each["cells"][block] for each in done},
             }
             for block in BLOCKS
         ],
-        "claims": [],
-        "protocol": protocol,
-        "threads": torch.get_num_threads(),
-        "batch_size": {each["column"]: each["batch_size"] for each in done},
-        "seeds": [0],
-        "epochs": rounds,
-        "seconds": sum(each["seconds"] for each in done),
-        "environment": environment(),
-    }
-    write_json(directory / "results.json", results)
-    return results
+        claims=[],
+        protocol=protocol,
+        threads=torch.get_num_threads(),
+        batch_size={each["column"]: each["batch_size"] for each in done},
+    )
 
 
 def run_dataset(

@@ -15,10 +15,10 @@ from torch_geometric.data import Batch
 
 from symgnn.data import Polytopes
 from symgnn.experiments import paper, polytopes
+from symgnn.experiments.engines import HERE, Engine
 from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
-from symgnn.experiments.resume import run_parts
+from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.verdicts import measured
-from symgnn.store import code, environment, write_json
 from symgnn.train import Seeds
 
 
@@ -46,14 +46,13 @@ def run_table(
     rows: Sequence[Row] | None = None,
     node_features: bool = False,
     copies: int = polytopes.COPIES,
-    jobs: int = 1,
+    engine: Engine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train and test the rows of a table; give, and write, its results.json.
 
     Rows that an earlier run with the same settings completed are taken from it.
     """
-    console = console or Console()
     rows = list(table.rows if rows is None else rows)
     settings = {
         "table": table.name,
@@ -61,28 +60,25 @@ def run_table(
         "epochs": epochs,
         "node_features": node_features,
         "copies": copies,
-        **code(),
     }
     parts = {
         str(row): partial(run_row, table.name, row, seeds, epochs, node_features, copies)
         for row in rows
     }
-    done = run_parts(parts, directory / "rows", settings, epochs, console, jobs)
-    results = {
-        "name": table.name,
-        "title": table.title,
-        "dimension": table.dimension,
-        "classes": Polytopes(table.dimension).names,
-        "columns": list(COLUMNS),
-        "rows": done,
-        "seeds": list(range(seeds)),
-        "epochs": epochs,
-        "node_features": node_features,
-        "seconds": sum(row["seconds"] for row in done),
-        "environment": environment(),
-    }
-    write_json(directory / "results.json", results)
-    return results
+    done = run_parts(parts, directory / "rows", settings, epochs, console, engine)
+    return write_results(
+        directory,
+        done,
+        name=table.name,
+        title=table.title,
+        seeds=seeds,
+        epochs=epochs,
+        dimension=table.dimension,
+        classes=Polytopes(table.dimension).names,
+        columns=list(COLUMNS),
+        rows=done,
+        node_features=node_features,
+    )
 
 
 @cache

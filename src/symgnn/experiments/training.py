@@ -16,14 +16,15 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from symgnn.data import Splits, load
-from symgnn.experiments import paper
-from symgnn.experiments.datasets import EXPERIMENTS, Experiment, Protocol
+from symgnn.data.registry import dataset
+from symgnn.experiments.datasets import EXPERIMENTS
+from symgnn.experiments.engines import HERE, Engine
+from symgnn.experiments.experiment import Experiment, Protocol
 from symgnn.experiments.polytopes import Row
-from symgnn.experiments.resume import run_parts
+from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.tables import loss_curve
-from symgnn.experiments.verdicts import measured, spread
+from symgnn.experiments.verdicts import spread
 from symgnn.nn import Model
-from symgnn.store import code, environment, write_json
 from symgnn.train import Seeds
 from symgnn.train.loader import Batches, Graphs, loader
 from symgnn.train.metrics import Judge, Metrics, Scaler, loss_sums
@@ -37,12 +38,15 @@ class Settings:
     protocol: Protocol
     source: str | None = None
 
-    def load(self, jobs: int = 1) -> Splits:
-        """The data."""
-        options = dict(self.protocol.options)
+    def load(self, block: str | None = None, jobs: int = 1) -> Splits:
+        """The data, as a block is given them."""
+        of_block = EXPERIMENTS[self.experiment].data_of_block.get(block or "", {})
+        options = {**self.protocol.options, **of_block, "limit": self.protocol.limit}
         if self.source is not None:
             options["source"] = self.source
-        return load(self.experiment, limit=self.protocol.limit, jobs=jobs, **options)
+        if "jobs" in dataset(self.experiment).options:
+            options["jobs"] = jobs
+        return load(self.experiment, **options)
 
 
 def run_experiment(
@@ -55,7 +59,7 @@ def run_experiment(
     limit: int | None = None,
     source: str | None = None,
     rows: Sequence[Row] | None = None,
-    jobs: int = 1,
+    engine: Engine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train and test the rows of an experiment; give, and write, its results.json.
@@ -71,29 +75,27 @@ def run_experiment(
         limit=(limit, limit, limit) if limit else chosen.limit,
     )
     settings = Settings(experiment.name, chosen, source)
-    splits = settings.load(jobs)  # once, before several processes ask for it
+    splits = settings.load(jobs=engine.jobs)  # once, before several processes ask for it
     parts = {str(row): partial(run_row, settings, row) for row in rows or experiment.rows}
-    stamp = {"experiment": experiment.name, "source": source, **_plain(chosen), **code()}
-    console = console or Console()
-    done = run_parts(parts, directory / "rows", stamp, chosen.epochs, console, jobs)
-    results = {
-        "name": experiment.name,
-        "title": experiment.title,
-        "columns": list(done[0]["cells"]),
-        "rows": done,
-        "claims": [c.check(done, experiment.column("test")) for c in experiment.claims],
-        "protocol": protocol,
-        "settings": _plain(chosen),
-        "graphs": {name: len(getattr(splits, name)) for name in ("train", "test")},
-        "units": dict(zip(splits.task.targets, splits.task.units, strict=True)),
-        "data": {"scale": splits.scale, **splits.about},
-        "seeds": list(range(chosen.seeds)),
-        "epochs": chosen.epochs,
-        "seconds": sum(row["seconds"] for row in done),
-        "environment": environment(),
-    }
-    write_json(directory / "results.json", results)
-    return results
+    stamp = {"experiment": experiment.name, "source": source, **_plain(chosen)}
+    done = run_parts(parts, directory / "rows", stamp, chosen.epochs, console, engine)
+    return write_results(
+        directory,
+        done,
+        name=experiment.name,
+        title=experiment.title,
+        seeds=chosen.seeds,
+        epochs=chosen.epochs,
+        columns=list(done[0]["cells"]),
+        rows=done,
+        claims=[c.check(done, experiment.column("test")) for c in experiment.claims],
+        published=asdict(experiment.published) if experiment.published else None,
+        protocol=protocol,
+        settings=_plain(chosen),
+        graphs={name: len(getattr(splits, name)) for name in ("train", "test")},
+        units=dict(zip(splits.task.targets, splits.task.units, strict=True)),
+        data={"scale": splits.scale, **splits.about},
+    )
 
 
 def _plain(protocol: Protocol) -> dict[str, Any]:
@@ -107,14 +109,17 @@ def run_row(
     """Train one network in all initialisations, on the same batches, and test it."""
     began = time.perf_counter()
     experiment, protocol = EXPERIMENTS[settings.experiment], settings.protocol
-    trial = Trial(experiment, row.block, settings.load(), protocol)
+    trial = Trial(experiment, row.block, settings.load(row.block), protocol)
     test: dict[int, Tensor] = {}  # of each epoch that is measured, [S]
     every = -(-protocol.epochs // protocol.points)
+    best = Best(trial.models) if experiment.by_validation else None
 
     def after(epoch: int, losses: Tensor) -> None:
         done = epoch + 1
         if done % every == 0 or done == protocol.epochs:
             test[done] = trial.measure("test")[experiment.metric]
+            if best is not None:
+                best.keep(done, trial.measure("validation")[experiment.metric])
         if on_epoch is not None:
             on_epoch(epoch, losses)
 
@@ -125,6 +130,8 @@ def run_row(
         learning_rate=experiment.learning_rate,
         on_epoch=after,
     )
+    if best is not None:
+        best.restore()
     values = {split: trial.measure(split) for split in ("train", "test")}
     cells = {experiment.column(split): found[experiment.metric] for split, found in values.items()}
     # errors of each target in its units, where there are several
@@ -140,9 +147,7 @@ def run_row(
         "symmetry": str(network.symmetry),
         "seconds": time.perf_counter() - began,
         "cells": {
-            column: measured(
-                found.tolist(), paper.cell("benchmarks", row.block, "", "identity", column)
-            )
+            column: experiment.cell(row.block, column, found.tolist())
             for column, found in cells.items()
         },
         "curve": {
@@ -151,7 +156,30 @@ def run_row(
             "test_mean": [float(found.mean()) for found in test.values()],
             "test_std": [spread(found.tolist()) for found in test.values()],
         },
+        **({} if best is None else {"best_epochs": best.epochs}),
     }
+
+
+class Best:
+    """The weights of each model at its lowest validation error so far."""
+
+    def __init__(self, models: Seeds) -> None:
+        self.models = models
+        self.weights = {name: value.detach().clone() for name, value in models.parameters.items()}
+        self.errors = torch.full((len(models),), torch.inf, dtype=torch.float64)
+        self.epochs = [0] * len(models)
+
+    def keep(self, epoch: int, errors: Tensor) -> None:
+        """Keep those whose error `[S]` is now the lowest."""
+        for k in (errors < self.errors).nonzero().flatten().tolist():
+            self.errors[k], self.epochs[k] = errors[k], epoch
+            for name, value in self.models.parameters.items():
+                self.weights[name][k] = value.detach()[k]
+
+    def restore(self) -> None:
+        """Give them back to the models."""
+        for name, value in self.models.parameters.items():
+            value.data.copy_(self.weights[name])
 
 
 class Trial:
@@ -167,7 +195,8 @@ class Trial:
         self.network, self.task = model, splits.task
         self.graphs = {
             split: Graphs(getattr(splits, split), angles=model.needs_angles)
-            for split in ("train", "test")
+            for split in ("train", "validation", "test")
+            if split != "validation" or experiment.by_validation
         }
         self.batch_size = protocol.batch_size
         self.judge = Judge(splits.task, _scaler(splits))

@@ -14,11 +14,12 @@ def verdict(
     fixed: list[float] | Fraction | None,
     paper_mean: float | None,
     paper_std: float | None,
+    near: float = 0.15,
 ) -> str:
     """One of exact, violated, within, differs, new.
 
     `fixed` is what theory says: one number for all seeds, or one for each. Where there is none,
-    the mean must be within max(0.15, 3 deviations) of the paper's.
+    the mean must be within max(`near`, 3 deviations) of the paper's.
     """
     if fixed is not None:
         expected = [float(fixed)] * len(values) if isinstance(fixed, Fraction) else fixed
@@ -27,11 +28,14 @@ def verdict(
     if paper_mean is None:
         return "new"
     mean = sum(values) / len(values)
-    return "within" if abs(mean - paper_mean) <= max(0.15, 3 * (paper_std or 0)) else "differs"
+    return "within" if abs(mean - paper_mean) <= max(near, 3 * (paper_std or 0)) else "differs"
 
 
 def measured(
-    values: list[float], paper: Mapping[str, Any], fixed: list[float] | Fraction | None = None
+    values: list[float],
+    paper: Mapping[str, Any],
+    fixed: list[float] | Fraction | None = None,
+    near: float = 0.15,
 ) -> dict[str, Any]:
     """A cell of results.json, of one value for each seed and what the paper reports."""
     theirs = {"paper_mean": paper["mean"], "paper_std": paper["std"]}
@@ -39,7 +43,7 @@ def measured(
         "mean": fmean(values),
         "std": spread(values),
         **theirs,
-        "verdict": verdict(values, fixed=fixed, **theirs),
+        "verdict": verdict(values, fixed=fixed, near=near, **theirs),
         "values": values,
     }
 

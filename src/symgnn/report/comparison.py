@@ -14,14 +14,20 @@ from rich.text import Text
 from symgnn.report import markup
 from symgnn.report.rows import Results, Row
 
-#: The line of the paper's numbers.
-PAPER = "  the paper"
+#: How the name of a line of published numbers begins.
+_THEIRS = "  "
 HOLDS = {True: "holds", False: "does not hold", None: "not checked"}
 
 
 def is_comparison(results: Results) -> bool:
     """Whether the results are of blocks on datasets, with the paper's claims."""
     return "claims" in results
+
+
+def paper_of(results: Results) -> str:
+    """Whose numbers stand beneath ours."""
+    published = results.get("published")
+    return published["where"] if published else "the paper"
 
 
 def number(mean: float | None, deviation: float | None) -> str:
@@ -45,7 +51,7 @@ def lines(results: Results) -> list[tuple[str, list[str]]]:
         )
         if any(cell["paper_mean"] is not None for cell in cells):
             theirs = [number(cell["paper_mean"], cell["paper_std"]) for cell in cells]
-            found.append((PAPER, theirs))
+            found.append((_THEIRS + paper_of(results), theirs))
     rows: Sequence[Row] = results["rows"]
     if all("parameters" in row for row in rows):
         found.append(("parameters", [f"{row['parameters']:,}" for row in rows]))
@@ -66,7 +72,7 @@ def comparison_table(results: Results) -> Group:
     for row in results["rows"]:
         table.add_column(row["block"], justify="right", no_wrap=True)
     for name, texts in lines(results):
-        dim = "dim" if name == PAPER else ""
+        dim = "dim" if name.startswith(_THEIRS) else ""
         table.add_row(Text(name, style=dim), *[Text(text, style=dim) for text in texts])
     styles = {True: "green", False: "yellow", None: "dim"}
     claims = [
@@ -82,11 +88,15 @@ def note(results: Results) -> str:
         rounds = f"Median over {results['epochs']} rounds ± half the distance of the quartiles."
         return f"{rounds} Protocol: {results['protocol']}."
     graphs, runs, epochs = results["graphs"], len(results["seeds"]), results["epochs"]
+    best = any("best_epochs" in row for row in results["rows"])
+    when = "at the lowest validation error within" if best else "after"
     text = (
-        f"Mean±deviation over {counted(runs, 'initialisation')}, after {counted(epochs, 'epoch')} "
+        f"Mean±deviation over {counted(runs, 'initialisation')}, {when} {counted(epochs, 'epoch')} "
         f"on {graphs['train']:,} graphs; tested on {graphs['test']:,}. "
         f"Protocol: {results['protocol']}."
     )
+    if published := results.get("published"):
+        text += f" {published['note']}"
     units = [f"{name} in {unit}" for name, unit in results["units"].items() if unit]
     return f"{text} MSE of standardised targets; MAE of {', '.join(units)}." if units else text
 
@@ -112,12 +122,13 @@ def parts(results: Results) -> list[str]:
     ]
     if results["claims"]:
         said = [f"{HOLDS[each['holds']]}: {_sentence(each)}" for each in results["claims"]]
-        found += ["<h2>What the paper claims</h2>", markup.bullets(said)]
+        whose = "is claimed" if results.get("published") else "the paper claims"
+        found += [f"<h2>What {whose}</h2>", markup.bullets(said)]
     return found
 
 
 def _head(name: str) -> str:
-    return f"<td>{escape(name)}</td>" if name == PAPER else f"<th>{escape(name)}</th>"
+    return f"<td>{escape(name)}</td>" if name.startswith(_THEIRS) else f"<th>{escape(name)}</th>"
 
 
 def _sentence(claim: dict[str, Any]) -> str:

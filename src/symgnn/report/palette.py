@@ -16,6 +16,7 @@ _BLOCKS = {
     "GN": "#d55e00",
     "CGN": "#cc79a7",
     "Combined": "#5b3f99",
+    "EGNN": "#1b1b1b",
 }
 
 

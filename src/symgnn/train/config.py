@@ -11,18 +11,17 @@ import difflib
 import inspect
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
-from symgnn.data.registry import dataset
 from symgnn.nn.build import BUILD_OPTIONS, build, network_named
 from symgnn.nn.peers import PEERS
-from symgnn.train.datasets import COMMON
+from symgnn.train.datasets import known_keys
+from symgnn.train.sections import in_section
 
 #: What `build` is told by the data.
 INFERRED = (
@@ -171,10 +170,7 @@ def check_data(given: Mapping[str, Any]) -> dict[str, Any]:
     """The section `data`, as far as it can be checked before any data are there."""
     if ("name" in given) == ("path" in given):
         raise ValueError("data: give either name (of a dataset) or path (of your own files)")
-    if "name" in given:
-        with in_section("data"):
-            known = dataset(str(given["name"])).options
-        check_keys("data", given, [*known, *COMMON])
+    check_keys("data", given, known_keys(given))
     return dict(given)
 
 
@@ -191,22 +187,12 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
     own = list(inspect.signature(peer).parameters) if peer else []
     known = [name for name in (*BUILD_OPTIONS, *own) if name not in INFERRED]
     check_keys("model", model, [*known, "block"])
-    with in_section("model"):
+    with in_section("model", [*known, "block"], architecture="block"):
         network = network_named(block, {key: model[key] for key in own if key in model})
         # a task that needs nothing of the data, where the network has one
         task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
         build(block, task=task, dimension=3, **model)
     return {"block": block, **model}
-
-
-@contextmanager
-def in_section(section: str) -> Iterator[None]:
-    """Put the section before the field in errors of what it is handed on to."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        text = str(error).replace("architecture:", "block:")
-        raise ValueError(f"{section}.{text}") from None
 
 
 class _Loader(yaml.SafeLoader):

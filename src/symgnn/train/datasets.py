@@ -9,18 +9,30 @@ from typing import Any
 from torch_geometric.data import Data
 
 import symgnn.data
+from symgnn.data.files.loading import OPTIONS
+from symgnn.data.registry import dataset
 from symgnn.data.task import Splits
+from symgnn.train.sections import in_section
 
 #: Keys of the section that every dataset takes; `drop` names values that no model shall read.
 COMMON = ("name", "drop")
 
 
+def known_keys(options: Mapping[str, Any]) -> list[str]:
+    """The keys that the section `data` may have, with this `name` or `path`."""
+    if "name" not in options:
+        return [*OPTIONS, "drop"]
+    with in_section("data", COMMON):
+        return [*dataset(str(options["name"])).options, *COMMON]
+
+
 def load(options: Mapping[str, Any]) -> Splits:
     """The graphs of the section `data`: of a dataset by its `name`, or of the files at `path`."""
     given = {key: value for key, value in options.items() if key not in COMMON}
-    if "name" in options:
-        return symgnn.data.load(options["name"], **given)
-    return symgnn.data.load_files(**given)
+    with in_section("data", known_keys(options)):
+        if "name" in options:
+            return symgnn.data.load(options["name"], **given)
+        return symgnn.data.load_files(**given)
 
 
 def read(files: Sequence[str | os.PathLike[str]], about: Mapping[str, Any]) -> list[Data]:

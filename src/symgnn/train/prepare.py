@@ -12,8 +12,10 @@ from torch_geometric.data import Data
 
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
-from symgnn.train.config import Config, Training, in_section
+from symgnn.nn.build import BUILD_OPTIONS
+from symgnn.train.config import Config, Training
 from symgnn.train.metrics import Judge, Scaler, balanced
+from symgnn.train.sections import in_section
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
 WIDTHS = {
@@ -138,7 +140,7 @@ def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
     """The model of a config, for graphs of these sizes."""
     model = dict(config.model)
     try:
-        with in_section("model"):
+        with in_section("model", [*BUILD_OPTIONS, *model], architecture="block"):
             built = build(
                 model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model
             )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from symgnn.data.task import Splits, Task
+from symgnn.data.task import LENGTHS, Splits, Task
 from symgnn.store import read_json
 from symgnn.train import datasets
 from symgnn.train.checkpoint import read_checkpoint
@@ -141,7 +141,7 @@ class Trained(nn.Module):
                     f"data: a graph has {key} {sizes[key]}; the run was trained with {size}"
                 )
         data = data.apply(lambda t: t.to(self._dtype) if t.is_floating_point() else t)
-        for name in ("pos", "vel"):
+        for name in LENGTHS:
             if name in data:
                 data[name] = data[name] * scale
         return data

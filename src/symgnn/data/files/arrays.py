@@ -21,8 +21,13 @@ SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 def parse_npz(piece: Piece, how: How) -> list[Structure]:
     """A graph from arrays named as PyG's; with `pos [T, N, n]` (or `R`), T graphs."""
-    with np.load(piece.path, allow_pickle=False) as file:
-        arrays = dict(file)
+    try:
+        with np.load(piece.path, allow_pickle=False) as file:
+            arrays = dict(file)
+    except Exception as error:  # a damaged or foreign file raises almost anything
+        holds = str(error).startswith("Object arrays")  # which numpy would unpickle
+        reason = "it holds Python objects" if holds else "it is damaged, or no .npz"
+        raise ValueError(f"cannot be read ({reason}); save arrays with numpy.savez") from None
     if "pos" not in arrays and "R" in arrays:
         arrays["pos"] = arrays.pop("R")
     stem = piece.path.stem

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from symgnn.data.files.edges import joined
 from symgnn.data.files.features import as_columns, chosen, node_features
 from symgnn.data.files.structure import Structure
+from symgnn.data.task import LENGTHS
 from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.
@@ -86,7 +87,11 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
     for key in ("x", "edge_attr"):
         if key in values:
             values[key] = values[key].float()
-    return Data(pos=pos * form.scale, edge_index=edge_index, name=structure.name, **values)
+    graph = Data(pos=pos, edge_index=edge_index, name=structure.name, **values)
+    for name in LENGTHS:
+        if name in graph:
+            graph[name] = graph[name] * form.scale
+    return graph
 
 
 def as_tensor(value: Any) -> Any:

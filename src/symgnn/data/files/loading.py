@@ -17,6 +17,8 @@ from symgnn.data.task import Splits
 READING = [
     name for name in inspect.signature(read).parameters if name not in ("paths", "scale", "seed")
 ]
+#: What `load` takes.
+OPTIONS = ["path", "fractions", "scale", "seed", *READING]
 
 
 def load(
@@ -34,9 +36,10 @@ def load(
     """
     for name in reading:
         if name not in READING:
-            known = ["path", "fractions", "scale", "seed", *READING]
-            raise ValueError(not_among("data", name, known, "an option of files"))
+            raise ValueError(not_among("data", name, OPTIONS, "an option of files"))
     graphs = read(path, seed=seed, **reading)
+    if graphs.task is None:
+        raise ValueError("columns: is missing; name the targets, of a CSV or that the files have")
     found = splits(graphs, fractions=fractions, seed=seed, scale=scale)
     atoms = any("z" in graph for graph in graphs)
     return Splits(

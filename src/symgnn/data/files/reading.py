@@ -85,7 +85,7 @@ def read(
             Angstrom. If left out, they have to look like Angstrom.
         cell: "refuse" or "drop" periodic boundaries.
         conformers: whether RDKit makes new coordinates for an SDF; for SMILES it always does.
-        scale: all coordinates are multiplied by this at the end.
+        scale: all coordinates, and velocities `vel`, are multiplied by this at the end.
         seed: of the conformers.
         on_error: "raise", or "skip" what cannot be read or has no target, with a warning.
         workers: processes that read; 0 for this one.

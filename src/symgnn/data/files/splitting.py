@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data.files.collection import Graphs
-from symgnn.data.task import Splits, Task
+from symgnn.data.task import LENGTHS, Splits, Task
 
 
 def splits(
@@ -128,9 +128,11 @@ def edge_lengths(graph: Data) -> Tensor:
 
 
 def scaled(graph: Data, scale: float, task: Task) -> Data:
-    """A copy with its coordinates, also those that are its target, times `scale`."""
+    """A copy with its coordinates and velocities, also those of its target, times `scale`."""
     copy = graph.clone()
-    copy.pos = graph.pos * scale
+    for name in LENGTHS:
+        if name in graph:
+            copy[name] = graph[name] * scale
     if task.level == "coordinates":
         copy.y = graph.y * scale
     return copy

@@ -1,0 +1,26 @@
+"""Errors of what a section of a config is handed on to, with the section before the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def in_section(section: str, keys: Collection[str], **called: str) -> Iterator[None]:
+    """Let errors name the section: `section.key: ...`, or `section: ...` if they name no key.
+
+    With `field="key"`, what an error calls `field` is the key of that name.
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        text = str(error)
+        for field, key in called.items():
+            text = re.sub(rf"^{field}:", f"{key}:", text)
+        named = re.match(r"(\w+)(\[[^]]*\])?:", text)
+        if named and named[1] == section:
+            raise ValueError(text) from None
+        mark = "." if named and named[1] in keys else ": "
+        raise ValueError(f"{section}{mark}{text}") from None
