@@ -1,8 +1,10 @@
 """An angle update in tiles: pieces of the angles that stay in the processor's cache.
 
-With many angles, moving their hidden numbers through memory takes longer than computing them. So
-a tile goes through the whole update before the next one begins, and none of its hidden numbers is
-kept: the backward pass computes them again, tile by tile.
+With many angles, getting memory for their hidden numbers takes longer than computing them. So a
+tile goes through the whole update before the next one begins, and none of its hidden numbers is
+kept: the backward pass computes them again, tile by tile. Where the process keeps the memory that
+it has had (:func:`symgnn.train.keep_memory`), computing twice takes longer, and tiles are only for
+sizes where memory itself is scarce.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from symgnn.topology import Movement, Part, Topology
 
 #: How many hidden numbers a tile has, about: 1 MiB in single precision.
 TILE = 2**18
-#: From how many hidden numbers on tiles are faster, though they compute them twice.
+#: From how many hidden numbers on tiles are used, though they compute them twice: where memory
+#: comes fresh from the system, and where it is kept.
 WORTH_TILES = 2**23
+WORTH_TILES_IF_KEPT = 2**26
 
 
 def worth_tiles(rays: Tensor, angles: int) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import platform
 
+from symgnn.nn import tiles
+
 
 def keep_memory() -> bool:
     """Keep freed memory in the process, so that the next training step need not ask for it again.
@@ -19,4 +21,7 @@ def keep_memory() -> bool:
     trim_threshold, mmap_max = -1, -4  # their numbers in malloc.h
     mallopt = ctypes.CDLL(None).mallopt
     # nothing is mapped on its own, to be unmapped when it is freed, and the heap is not cut
-    return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
+    kept = bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
+    if kept:
+        tiles.WORTH_TILES = tiles.WORTH_TILES_IF_KEPT
+    return kept
