@@ -21,7 +21,7 @@ SUITES = {
 }
 
 
-def suite(name: str) -> Suite:
+def suite_named(name: str) -> Suite:
     """The suite with this name."""
     if name not in SUITES:
         near = difflib.get_close_matches(name, SUITES, 1)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from symgnn.bench import suite as suite_named
+from symgnn.bench import suite_named
 from symgnn.bench.claims import summary
 from symgnn.bench.suite import recorded
 from symgnn.bench.table import markdown_table

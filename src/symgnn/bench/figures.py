@@ -7,6 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from symgnn.report.figures.collection import Captioned
 from symgnn.report.figures.style import plain
@@ -15,8 +17,8 @@ _COLOURS = {True: "#009e73", False: "#d55e00", None: "#888888"}
 _WORDS = {True: "bound reached", False: "bound missed", None: "no bound"}
 _DIMENSIONS = {"2-d": "#0072b2", "3-d": "#cc79a7"}
 _RATIOS = (
-    "Dots are medians, lines go from the first to the third quartile, and a black stroke is the "
-    "bound, with the side on which the ratio should be."
+    "Dots are medians, lines go from the first to the third quartile, and a black arrow is the "
+    "bound; it points to where the ratio should be."
 )
 _CURVE = (
     "Time for each angle of a training step on one graph of 8 nearest neighbours, over that on "
@@ -47,20 +49,14 @@ def ratios(suite: Mapping[str, Any]) -> Figure:
         axes.hlines(place, ratio["low"], ratio["high"], color=colour, linewidth=2.5, alpha=0.5)
         axes.plot(ratio["median"], place, "o", color=colour, markersize=5)
         if claim["bound"] is not None:
-            mark = "$\\geq$" if claim["at"] == "least" else "$\\leq$"
-            axes.plot(claim["bound"], place, "|", color="#1b1b1b", markersize=11)
-            axes.annotate(
-                mark,
-                (claim["bound"], place),
-                xytext=(4 if claim["at"] == "least" else -4, 0),
-                textcoords="offset points",
-                ha="left" if claim["at"] == "least" else "right",
-                va="center",
-                fontsize=7,
-            )
+            side = CARETRIGHTBASE if claim["at"] == "least" else CARETLEFTBASE
+            axes.plot(claim["bound"], place, "|", color="#1b1b1b", markersize=11, zorder=1)
+            axes.plot(claim["bound"], place, marker=side, color="#1b1b1b", markersize=4, zorder=1)
     axes.set_yticks(range(len(claims)), [f"{each['shape']}: {each['what']}" for each in claims])
     axes.set(xscale="log", xlabel="ratio", ylim=(len(claims) - 0.4, -0.6))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(axis="x", alpha=0.25)
     axes.axvline(1, color="#bbbbbb", linewidth=0.8, zorder=0)
     seen = [verdict for verdict in _WORDS if any(c["reached"] is verdict for c in claims)]

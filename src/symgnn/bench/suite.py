@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from symgnn.bench import SUITES, suite
+from symgnn.bench import SUITES, suite_named
 from symgnn.bench.claims import Claim
 from symgnn.bench.measure import MissingError, Rounds
 from symgnn.progress import OnProgress, bar
@@ -87,7 +87,7 @@ def run_suites(
     With `out`, each is written to `out/NAME.json` as it ends, and results.json has all that are
     there, those of earlier calls too.
     """
-    chosen = [suite(name) for name in names or SUITES]  # a wrong name is known at once
+    chosen = [suite_named(name) for name in names or SUITES]  # a wrong name is known at once
     before, done = torch.get_num_threads(), []
     rounds = replace(QUICK if quick else Rounds(), threads=threads or before)
     torch.set_num_threads(rounds.threads)

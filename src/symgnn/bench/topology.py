@@ -32,14 +32,14 @@ def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
             {
                 "step": model_step(model, batch),
                 "made": partial(model.topology, batch),
-                "made of sorted neighbours": partial(model.topology, sorted_before),
+                "made, neighbours sorted before,": partial(model.topology, sorted_before),
                 "cached": partial(model.topology, ready),
             }
         )
-        bounds = {"made": bound, "made of sorted neighbours": None, "cached": CACHED}
+        bounds = {"made": bound, "made, neighbours sorted before,": None, "cached": CACHED}
         for name in bounds if block == "AGN" else ("made",):
             ratio, seconds = paired(times[name], times["step"]), medians(times, name, "step")
-            what = f"topology {name} over a step of {block}"
+            what = f"{name} over a step of {block}"
             yield Claim(shape.name, what, ratio, bounds[name], seconds=seconds)
 
 
