@@ -2,13 +2,23 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symgnn.bench.measure import Memory, MissingError, Rounds, Spread, in_child, medians, paired
+from symgnn.bench.measure import (
+    Memory,
+    MissingError,
+    NoMemoryError,
+    Rounds,
+    Spread,
+    in_child,
+    medians,
+    paired,
+)
 
 POSITIVE = st.floats(1e-3, 1e3)
 
@@ -62,6 +72,13 @@ def test_a_child_is_another_process() -> None:
 def test_a_child_that_dies_is_reported() -> None:
     with pytest.raises(MissingError, match="its process was ended"):
         in_child(os._exit, 1)
+
+
+def test_a_child_takes_no_more_than_is_free() -> None:
+    if not Path("/proc/meminfo").exists():
+        pytest.skip("only where the system tells how much memory is free")
+    with pytest.raises(NoMemoryError, match="that are free"):
+        in_child(bytearray, 2**50)
 
 
 def test_the_peak_is_noticed() -> None:

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from symgnn.bench import SUITES, scale, suite_named
+from symgnn.bench.measure import NoMemoryError
 from symgnn.bench.peers import in_space, on_graph, triplets
 from symgnn.bench.shapes import SHAPES, SUPERPIXELS
-from symgnn.bench.suite import QUICK
+from symgnn.bench.suite import QUICK, Suite
 
 #: How many bounds and how many ratios without one a quick run has.
 COUNTS = {
@@ -63,6 +64,28 @@ def test_scale_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts(found) == (3, 2)
     assert [claim["nodes"] for claim in found["claims"]][:2] == [300, 600]
     assert [claim["ratio"]["median"] for claim in found["claims"]][-2:] == [0.25, 3.0]
+
+
+def test_a_graph_that_does_not_fit_misses_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(function: Callable[..., Any], nodes: int, *args: Any) -> Any:
+        if nodes >= 600:
+            raise NoMemoryError(10 * 2**30)
+        found = {"small": [1.0, 1.0], "large": [1.0, 1.2], "angles": 5}
+        return found if function is scale.times_of else {"step": 2**30, "all": 2**30}
+
+    monkeypatch.setattr(scale, "in_child", full)
+    parts = [*scale.memory_in_chunks(2, 300, 600, QUICK)]
+    assert [claim.reached for claim in parts] == [False, False]
+    assert parts[-1].ratio.median == 10.0
+    assert "more than the 10.0 GiB" in parts[-1].note
+    found = Suite("scale", "", lambda quick: [scale.parts(True)[0]]).run(QUICK)
+    assert [claim["what"].partition(",")[0] for claim in found["claims"]] == [
+        "time for each angle",
+        "slowest over fastest",
+    ]
+    assert found["notes"] == [
+        "2-d: time of 600 nodes: it needs more than the 10.0 GiB that are free"
+    ]
 
 
 def test_a_peak_is_found() -> None:

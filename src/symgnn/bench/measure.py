@@ -15,12 +15,26 @@ from statistics import median, quantiles
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
+GIB = 2**30
+#: How much of the memory that is free a child may take.
+SHARE = 0.85
 #: Seconds of each side, one for each round.
 Times: TypeAlias = dict[str, list[float]]
 
 
 class MissingError(Exception):
     """Something that is compared with is not here; what it says is printed in place of a ratio."""
+
+
+class NoMemoryError(MissingError):
+    """A process needed more than `limit` bytes, which is what it was allowed."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"it needs more than the {self.limit / GIB:.1f} GiB that are free"
 
 
 class Spread(NamedTuple):
@@ -89,42 +103,70 @@ class Rounds:
 
 
 def in_child(function: Callable[..., T], *args: Any) -> T:
-    """What a function of a module gives in a process of its own, whose memory is then its own."""
+    """What a function of a module gives in a process of its own, whose memory is then its own.
+
+    It may take most of what is free, so that no other process has to end for it.
+    """
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         try:
-            return pool.submit(function, *args).result()
+            return pool.submit(_limited, function, *args).result()
         except BrokenProcessPool:
             raise MissingError("its process was ended, most likely for want of memory") from None
+
+
+def _limited(function: Callable[..., T], *args: Any) -> T:
+    limit = _limit_memory()
+    try:
+        return function(*args)
+    except (RuntimeError, MemoryError) as error:
+        if limit is None or not ("alloc" in str(error) or isinstance(error, MemoryError)):
+            raise
+        raise NoMemoryError(limit) from None
+
+
+def _limit_memory() -> int | None:
+    """Allow this process no more than most of what is free; None where that is not known."""
+    free = _number_in(Path("/proc/meminfo"), "MemAvailable")
+    if not free:
+        return None
+    import resource
+
+    limit = int(SHARE * free)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    return limit
 
 
 class Memory:
     """The memory of this process in bytes: now, and at most since it began or was `forgotten`."""
 
-    _STATUS = Path("/proc/self/status")
-
     def now(self) -> int:
         """Resident; where the system does not say, the most so far."""
-        return self._field("VmRSS") or self.most()
+        return _number_in(_STATUS, "VmRSS") or self.most()
 
     def most(self) -> int:
         """The peak. Not that of `getrusage`, where it can be had otherwise.
 
         There, a process starts with the peak of the one that started it.
         """
-        return self._field("VmHWM") or _peak_of_usage()
+        return _number_in(_STATUS, "VmHWM") or _peak_of_usage()
 
     def forget(self) -> None:
         """Begin to look for the peak anew, where the system allows."""
         with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
 
-    def _field(self, name: str) -> int:
-        try:
-            lines = self._STATUS.read_text().splitlines()
-        except OSError:
-            return 0
-        found = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-        return int(found[0]) * 1024 if found else 0
+
+_STATUS = Path("/proc/self/status")
+
+
+def _number_in(path: Path, name: str) -> int:
+    """Bytes, from a line `name: 123 kB` of what Linux tells; 0 where it does not."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    found = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+    return int(found[0]) * 1024 if found else 0
 
 
 def _peak_of_usage() -> int:

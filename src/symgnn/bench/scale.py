@@ -16,7 +16,16 @@ from typing import Any
 import torch
 
 from symgnn.bench.claims import Claim
-from symgnn.bench.measure import Memory, Rounds, Spread, in_child, paired
+from symgnn.bench.measure import (
+    GIB,
+    Memory,
+    MissingError,
+    NoMemoryError,
+    Rounds,
+    Spread,
+    in_child,
+    paired,
+)
 from symgnn.bench.shapes import neighbours
 from symgnn.bench.steps import model_step
 from symgnn.bench.suite import Part, Suite
@@ -33,7 +42,6 @@ SIZES = (1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 #: From where on time for each angle has to be flat, and where both ways fit into memory.
 REFERENCE, BOTH_FIT = 10_000, 100_000
 FLAT, QUARTER, MOST = 1.3, 0.25, 8.0
-GIB = 2**30
 
 
 def step_of(nodes: int, dimension: int, chunk: int | None) -> tuple[Callable[[], None], int]:
@@ -70,7 +78,7 @@ def times_of(nodes: int, reference: int, dimension: int, rounds: Rounds) -> dict
         if number >= 0:
             found["small"].append((before + often()) / 2 / few)
             found["large"].append(took / many)
-        if number + 1 >= min(3, rounds.least) and time.perf_counter() - began > rounds.seconds:
+        if number + 1 >= min(2, rounds.least) and time.perf_counter() - began > rounds.seconds:
             break
     return {**found, "angles": many}
 
@@ -94,8 +102,13 @@ def time_for_each_angle(
     """Each size over the reference; and the slowest over the fastest, from there on."""
     shape, ratios = f"{dimension}-d", {}
     sent = replace(rounds, on_round=None)  # a callback cannot be sent to another process
+    missing = None
     for nodes in sizes:
-        found = in_child(times_of, nodes, reference, dimension, sent)
+        try:
+            found = in_child(times_of, nodes, reference, dimension, sent)
+        except NoMemoryError as error:
+            missing = MissingError(f"time of {nodes:,} nodes: {error}")
+            break
         ratio = paired(found["large"], found["small"])
         ratios[nodes] = ratio.median
         seconds = {"step": found["angles"] * median(found["large"])}
@@ -103,10 +116,13 @@ def time_for_each_angle(
         note = f"{found['angles']:,} angles"
         yield Claim(shape, what, ratio, seconds=seconds, note=note, nodes=nodes)
         rounds.count()
-    flat = [ratio for nodes, ratio in ratios.items() if nodes >= reference]
-    worst = max(flat) / min(flat)
-    what = f"slowest over fastest, {reference:,} to {max(sizes):,} nodes"
-    yield Claim(shape, what, Spread(worst, worst, worst), FLAT)
+    flat = {nodes: ratio for nodes, ratio in ratios.items() if nodes >= reference}
+    if flat:
+        worst = max(flat.values()) / min(flat.values())
+        what = f"slowest over fastest, {reference:,} to {max(flat):,} nodes"
+        yield Claim(shape, what, Spread.of([worst]), FLAT)
+    if missing is not None:
+        raise missing
 
 
 def memory_in_chunks(dimension: int, nodes: int, largest: int, rounds: Rounds) -> Iterator[Claim]:
@@ -119,11 +135,17 @@ def memory_in_chunks(dimension: int, nodes: int, largest: int, rounds: Rounds) -
     ratio = chunked["step"] / whole["step"]
     note = f"{chunked['step'] / GIB:.2f} and {whole['step'] / GIB:.2f} GiB beyond the graph"
     what = f"peak memory in chunks over at once, {nodes:,} nodes"
-    yield Claim(shape, what, Spread(ratio, ratio, ratio), QUARTER, note=note)
-    most = in_child(peak_of, largest, dimension, CHUNK, rounds.threads)["all"] / GIB
+    yield Claim(shape, what, Spread.of([ratio]), QUARTER, note=note)
+    note = ""
+    try:
+        most = in_child(peak_of, largest, dimension, CHUNK, rounds.threads)["all"]
+    except NoMemoryError as error:
+        if error.limit <= MOST * GIB:  # it might have been inside the bound
+            raise
+        most, note = error.limit, f"at least: {error}"
     rounds.count()
     what = f"GiB of the process, {largest:,} nodes"
-    yield Claim(shape, what, Spread(most, most, most), MOST)
+    yield Claim(shape, what, Spread.of([most / GIB]), MOST, note=note)
 
 
 def parts(quick: bool) -> list[Part]:

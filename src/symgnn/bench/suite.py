@@ -59,7 +59,8 @@ class Suite:
         for number, part in enumerate(parts):
             done = number * rounds.most
             try:
-                claims += [claim.to_dict() for claim in part.run(rounds)]
+                for claim in part.run(rounds):
+                    claims.append(claim.to_dict())
             except MissingError as missing:
                 notes.append(f"{part.shape}: {missing}")
         return {
