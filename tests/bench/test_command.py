@@ -71,6 +71,17 @@ def test_out_has_results_figures_and_a_page(made_up, tmp_path: Path, capsys) -> 
     assert (text.parent / "pictures" / "speed-angles.png").stat().st_size > 1000
 
 
+def test_a_page_takes_no_quick_results(made_up, tmp_path: Path, capsys) -> None:
+    made_up(good)
+    module.run_suites(["angles"], quick=True, out=tmp_path)
+    assert document([str(tmp_path), str(tmp_path / "speed.md")]) == 2
+    assert "angles: is of a quick run" in capsys.readouterr().err
+    module.run_suites(["angles"], out=tmp_path)
+    assert document([str(tmp_path), str(tmp_path / "speed.md")]) == 2
+    assert "No such file" in capsys.readouterr().err
+    assert document([]) == 2
+
+
 def test_results_keep_what_other_suites_wrote(made_up, tmp_path: Path) -> None:
     made_up(good)
     (tmp_path / "seeds.json").write_text(json.dumps({"name": "seeds", "claims": []}))

@@ -17,6 +17,7 @@ from symgnn.bench import suite_named
 from symgnn.bench.claims import summary
 from symgnn.bench.suite import recorded
 from symgnn.bench.table import markdown_table
+from symgnn.report.comparison import counted
 from symgnn.report.page import Picture, pictures_by
 from symgnn.store import write_whole
 
@@ -43,7 +44,8 @@ def _section(suite: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
         for picture in pictures
         if picture.name in (name, f"{name}-curve")
     ]
-    how = f"Measured with {suite['threads']} threads, torch {made['torch']}, {made['platform']}."
+    threads = counted(suite["threads"], "thread")
+    how = f"Measured with {threads}, torch {made['torch']}, {made['platform']}."
     notes = [f"Not measured: {note}." for note in suite["notes"]]
     text = f"{summary(suite['claims'])} {suite['finding']} {how}"
     return "\n\n".join([text, *notes, *links, markdown_table(suite)])
@@ -54,12 +56,27 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 2:
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    results, page = recorded(Path(arguments[0])), Path(arguments[1])
+    try:
+        rewrite(Path(arguments[0]), Path(arguments[1]))
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"symgnn.bench.document: {error}\n")
+        return 2
+    return 0
+
+
+def rewrite(directory: Path, page: Path) -> None:
+    """Put the results of a directory into a page, and their pictures beside it."""
+    results = recorded(directory)
+    for suite in results["suites"]:
+        if suite["quick"]:
+            raise ValueError(
+                f"{suite['name']}: is of a quick run, which means nothing; run it whole"
+            )
     pictures = pictures_by("symgnn.bench.figures", results) or []
+    text = written(page.read_text(), results, pictures)
     for picture in pictures:
         write_whole(page.parent / "pictures" / f"speed-{picture.name}.png", picture.png)
-    write_whole(page, written(page.read_text(), results, pictures).encode("utf-8"))
-    return 0
+    write_whole(page, text.encode("utf-8"))
 
 
 if __name__ == "__main__":
