@@ -65,10 +65,6 @@ def test_times_are_those_of_the_functions(monkeypatch: pytest.MonkeyPatch) -> No
     assert times == {"a": [2.0, 2.0], "b": [0.5, 0.5]}
 
 
-def test_a_child_is_another_process() -> None:
-    assert in_child(os.getpid) != os.getpid()
-
-
 def test_a_child_that_dies_is_reported() -> None:
     with pytest.raises(MissingError, match="its process was ended"):
         in_child(os._exit, 1)

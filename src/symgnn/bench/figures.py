@@ -51,7 +51,7 @@ def ratios(suite: Mapping[str, Any]) -> Figure:
         if claim["bound"] is not None:
             side = CARETRIGHTBASE if claim["at"] == "least" else CARETLEFTBASE
             axes.plot(claim["bound"], place, "|", color="#1b1b1b", markersize=11, zorder=1)
-            axes.plot(claim["bound"], place, marker=side, color="#1b1b1b", markersize=4, zorder=1)
+            axes.plot(claim["bound"], place, marker=side, color="#1b1b1b", markersize=6, zorder=1)
     axes.set_yticks(range(len(claims)), [f"{each['shape']}: {each['what']}" for each in claims])
     axes.set(xscale="log", xlabel="ratio", ylim=(len(claims) - 0.4, -0.6))
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

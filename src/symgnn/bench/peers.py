@@ -28,8 +28,9 @@ from symgnn.topology import Topology
 
 FINDING = (
     "DGN multiplies nodes before it lifts them to edges; egnn-pytorch multiplies edges, with "
-    "hidden layers of 258 and 256. SchNet has the same products on both sides. DimeNet++ lifts a "
-    "message to every triplet; AGN, and DimeNet++ as a specification, do not."
+    "hidden layers of 258 and 256. SchNet's filters depend on lengths alone: as a specification it "
+    "computes them once for an edge and its reverse. DimeNet++ lifts a message to every triplet; "
+    "AGN, and DimeNet++ as a specification, do not."
 )
 EGNN, DIMENET, CUTOFF = 4.0, 3.0, 5.0
 #: As specifications on the same core, over their own code.
