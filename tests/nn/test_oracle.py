@@ -53,6 +53,7 @@ class Case:
     dimension: int = 3
     layers: int = 2
     mlp_layers: int = 1
+    mlp_hidden: int = 4
     node: int = 2
     edge: int = 2
     angle: int = 0
@@ -94,7 +95,7 @@ class Case:
             dimension=self.dimension,
             hidden=3,
             layers=self.layers,
-            mlp_hidden=4,
+            mlp_hidden=self.mlp_hidden,
             mlp_layers=self.mlp_layers,
             aggregation=self.aggregation,
             coordinate_map=psi,
@@ -306,6 +307,24 @@ def test_tasks(architecture: str, task: str) -> None:
 def test_layers(architecture: str, layers: int) -> None:
     aggregation = "mean" if layers == 1 else MIXED
     check(Case(architecture, aggregation, graph="small", layers=layers, seed=7))
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_last_maps_folded_into_the_next_layer(architecture: str, aggregation: str) -> None:
+    """The last map of edges and angles is not applied to them where it does not make them fewer."""
+    case = Case(architecture, AGGREGATIONS[aggregation], graph="multigraph", angle=2, seed=4)
+    case = replace(case, layers=3, mlp_hidden=2, coordinate_map="neighbour-sum")
+    model = case.model()
+    applied = []
+    for block in model.blocks:
+        for domain in {"edge", "angle"} & set(block.updates):
+            last = block.updates[domain].phi.last
+            last.register_forward_hook(lambda *args: applied.append(args))
+    check(case, model=model)
+    if "max" not in str(AGGREGATIONS[aggregation]):
+        assert bool(applied) == (architecture == "agn+edges")  # which reads edges on its rays
+    check(replace(case, mlp_layers=2, chunk=3 if architecture in WITH_ANGLES else None))
 
 
 # ------------------------------------------------------------------ coordinate maps
@@ -598,6 +617,7 @@ def cases(draw: st.DrawFn) -> Case:
         dimension=draw(st.integers(1, 6)),
         layers=draw(st.integers(1, 3)),
         mlp_layers=draw(st.integers(0, 3)),
+        mlp_hidden=draw(st.integers(2, 4)),
         node=draw(st.integers(0, 3)),
         edge=draw(st.integers(0, 3)),
         angle=draw(st.integers(0, 2)),

@@ -12,11 +12,11 @@ from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
 from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
-from symgnn.nn import EGNNMap, Spec, build, from_peer, to_peer
+from symgnn.nn import EGNNMap, Form, Spec, build, from_peer, to_peer
 from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
-from symgnn.nn.peers.weights import _pairs, _reader
-from symgnn.nn.sources import v
-from symgnn.topology import knn_graph
+from symgnn.nn.peers.weights import pairs_of, reader_of
+from symgnn.nn.sources import d2, e, position, reduce, v
+from symgnn.topology import Topology, knn_graph
 from symgnn.train import Seeds
 
 #: The largest difference, relative to the largest number compared.
@@ -41,7 +41,7 @@ def compare(peer: nn.Module, ours: nn.Module, theirs_out: list, ours_out: list, 
     assert difference(of_ours[0], of_peer[0]) < GRADIENT[dtype]
     named = dict(zip([n for n, _ in ours.named_parameters()], of_ours[1:], strict=True))
     known = {id(p): g for p, g in zip(peer.parameters(), of_peer[1:], strict=True)}
-    for name, parameter in _pairs(_reader(peer)(peer)[1]):
+    for name, parameter in pairs_of(reader_of(peer)(peer)[1]):
         if known[id(parameter)] is None:
             assert named[name] is None, name
             continue
@@ -86,6 +86,39 @@ def test_pyg(name: str, dtype: torch.dtype, graph: str) -> None:
 def test_dimenet_in_its_published_size(name: str, dtype: torch.dtype) -> None:
     sizes = {"num_spherical": 7, "num_radial": 6, "num_blocks": 4, "out_channels": 1}
     check_pyg(pyg(name, **sizes), dtype, "radius")
+
+
+@pytest.mark.parametrize("name", ["schnet", "dimenet++"])
+def test_an_edge_and_its_reverse_share_what_depends_on_their_length(name: str) -> None:
+    batch, ours = molecules(torch.float64), from_peer(pyg(name).double())
+    rows: list[int] = []
+    update = next(
+        u for block in ours.blocks for u in block.updates.values() if getattr(u, "on_lines", False)
+    )
+    home = update.phi.home
+    update.phi.home = lambda *values: (rows.append(len(values[-1])), home(*values))[1]
+    both = ours(batch)
+    batch.topology = Topology.of(batch, angles=ours.needs_angles)
+    each = ours(batch)
+    assert rows == [batch.num_edges // 2, batch.num_edges]
+    assert difference(both, each) < TOLERANCE[torch.float64]
+
+
+def test_lines_beside_coordinates() -> None:
+    class Weigh(Form):
+        def home(self, *values: Tensor) -> list[Tensor]:
+            return [value + 1 for value in values]
+
+        def here(self, *values: Tensor) -> Tensor:
+            return values[0] * values[1]
+
+    batch = molecules(torch.float64)
+    spec = Spec("own", edge=[position.source, d2], node=[reduce(e)], forms={"edge": Weigh})
+    model = build(spec, layers=1, task="node", dimension=3, hidden=3).double()
+    assert model.topology(batch).lines is not None
+    both = model(batch)
+    batch.topology = Topology.of(batch)
+    assert difference(both, model(batch)) < TOLERANCE[torch.float64]
 
 
 def test_schnet_with_means() -> None:
@@ -139,7 +172,13 @@ def sparse(**options) -> nn.Module:
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(
     "options",
-    [{}, {"aggr": "mean"}, {"soft_edge": 1, "norm_coors": True}, {"update_coors": False}],
+    [
+        {},
+        {"aggr": "mean"},
+        {"soft_edge": 1, "norm_coors": True},
+        {"update_coors": False},
+        {"fourier_features": 3},
+    ],
     ids=str,
 )
 def test_egnn_pytorch_sparse(options: dict, dtype: torch.dtype) -> None:
@@ -161,6 +200,7 @@ def test_egnn_pytorch_sparse(options: dict, dtype: torch.dtype) -> None:
         {},
         {"m_pool_method": "mean", "soft_edges": True},
         {"norm_coors": True, "coor_weights_clamp_value": 0.01},
+        {"fourier_features": 2},
     ],
     ids=str,
 )
@@ -203,8 +243,6 @@ def test_weights_of_layers_go_back() -> None:
 def test_what_cannot_be_carried_over_is_named() -> None:
     with pytest.raises(ValueError, match="SchNet was made with mean=True"):
         from_peer(pyg("schnet", mean=1.0, std=2.0))
-    with pytest.raises(ValueError, match="EGNN_Sparse was made with fourier_features=2"):
-        from_peer(sparse(fourier_features=2))
     with pytest.raises(ValueError, match="EGNN_Sparse was made with norm_feats=True"):
         from_peer(sparse(norm_feats=True))
     with pytest.raises(ValueError, match="DimeNet has another activation"):

@@ -47,9 +47,10 @@ def close(whole: list[Tensor | None], cut: list[Tensor | None]) -> None:
 
 @pytest.mark.parametrize("name", ["agn", "agn+distances", "cgn", "combined"])
 @pytest.mark.parametrize("aggregation", ["mean", "sum", "max"])
-@pytest.mark.parametrize("psi", ["identity", "neighbour-sum"])
-def test_values_and_two_derivatives(name, aggregation, psi, batch, monkeypatch) -> None:
-    net = model(name, aggregation, coordinate_map=psi)
+@pytest.mark.parametrize(("psi", "width"), [("identity", 16), ("neighbour-sum", 8)])
+def test_values_and_two_derivatives(name, aggregation, psi, width, batch, monkeypatch) -> None:
+    """The second width is that of the embeddings, whose last maps are then folded."""
+    net = model(name, aggregation, coordinate_map=psi, mlp_hidden=width)
 
     def run() -> list[Tensor | None]:
         data = batch.clone()
@@ -74,8 +75,9 @@ def test_residual_and_gate(batch, monkeypatch) -> None:
     close(*both(monkeypatch, run))
 
 
-def test_forward_mode(batch, monkeypatch) -> None:
-    net = model("combined")
+@pytest.mark.parametrize("width", [16, 8])
+def test_forward_mode(width, batch, monkeypatch) -> None:
+    net = model("combined", mlp_hidden=width)
     batch.topology = net.topology(batch)
 
     def energy(pos: Tensor) -> Tensor:
@@ -101,10 +103,11 @@ def test_torch_func(batch, monkeypatch) -> None:
     close(*both(monkeypatch, lambda: [run(several)]))
 
 
-def test_many_initialisations(batch, monkeypatch) -> None:
+@pytest.mark.parametrize("width", [16, 8])
+def test_many_initialisations(width, batch, monkeypatch) -> None:
     def run() -> list[Tensor]:
         torch.manual_seed(2)
-        seeds = Seeds(lambda: model(outputs=len(batch.y)), 3)
+        seeds = Seeds(lambda: model(outputs=len(batch.y), mlp_hidden=width), 3)
         losses = seeds.fit(batch, loss, epochs=3)
         return [losses, *seeds.parameters.values()]
 

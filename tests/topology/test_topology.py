@@ -184,6 +184,23 @@ def test_pairs(case, num_graphs, seed):
     assert complete.num_graphs == num_graphs
 
 
+@given(multigraphs(), st.booleans())
+@few
+def test_lines(case, both_ways):
+    edge_index, nodes = case
+    if both_ways:
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], 1)
+    topology = Topology.build(edge_index, nodes, angles=False, lines=True)
+    edges = [tuple(sorted(edge)) for edge in edge_index.T.tolist()]
+    if len(set(edges)) > 0.7 * len(edges):  # not worth it
+        assert topology.lines is None
+        assert topology.line_index is None
+        return
+    lines = [tuple(line) for line in topology.line_index.T.tolist()]
+    assert len(lines) == len(set(lines))
+    assert [lines[number] for number in topology.lines.reads.tolist()] == edges
+
+
 @given(multigraphs())
 @few
 def test_counts(case):

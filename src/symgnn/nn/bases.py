@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import spherical_jn
 from torch import Tensor, nn
 
-from symgnn.geometry.measures import direction, length
+from symgnn.geometry.measures import direction, length, squared_distance
 from symgnn.geometry.symmetry import ANGLES, LENGTHS
 from symgnn.nn.sources import Measure
 
@@ -24,19 +24,28 @@ from symgnn.nn.sources import Measure
 def gaussians(count: int, cutoff: float) -> Measure:
     """`exp(-(d - mu)^2 / (2 s^2))` with mu from 0 to the cutoff, s apart: SchNet's basis."""
     make = partial(Gaussians, count, cutoff)
-    return Measure("gaussians", "edge", symmetry=LENGTHS, width=count, make=make)
+    return Measure("gaussians", "edge", symmetry=LENGTHS, width=count, make=make, both_ways=True)
 
 
 def cosine_cutoff(cutoff: float) -> Measure:
     """`(cos(pi d / cutoff) + 1) / 2`; as in SchNet's code it is not cut off beyond the cutoff."""
     function = partial(_cosine, cutoff=cutoff)
-    return Measure("cosine", "edge", function=function, symmetry=LENGTHS)
+    return Measure("cosine", "edge", function=function, symmetry=LENGTHS, both_ways=True)
 
 
 def bessel(count: int, cutoff: float, exponent: int = 5) -> Measure:
     """`envelope(d / cutoff) sin(f d / cutoff)`, the frequencies f are learnt: DimeNet's basis."""
     make = partial(Bessel, count, cutoff, exponent)
-    return Measure("bessel", "edge", symmetry=LENGTHS, width=count, make=make)
+    return Measure("bessel", "edge", symmetry=LENGTHS, width=count, make=make, both_ways=True)
+
+
+def fourier(count: int) -> Measure:
+    """`sin(d^2 / 2^k)`, `cos(d^2 / 2^k)` for k < count, and `d^2` itself: egnn-pytorch's basis."""
+    function = partial(_fourier, count=count)
+    width = 2 * count + 1
+    return Measure(
+        "fourier", "edge", function=function, symmetry=LENGTHS, width=width, both_ways=True
+    )
 
 
 def spherical(
@@ -51,6 +60,12 @@ def spherical(
     return Measure(
         "spherical", "angle", symmetry=LENGTHS & ANGLES, width=degrees * count, make=make
     )
+
+
+def _fourier(x: Tensor, y: Tensor, count: int) -> Tensor:
+    square = squared_distance(x, y).unsqueeze(-1)
+    waves = square / 2 ** torch.arange(count, device=x.device)
+    return torch.cat([waves.sin(), waves.cos(), square], -1)
 
 
 def _cosine(x: Tensor, y: Tensor, cutoff: float) -> Tensor:

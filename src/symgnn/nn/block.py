@@ -109,6 +109,11 @@ class Block(nn.Module):
         )
 
     @property
+    def uses_lines(self) -> bool:
+        """Whether an update works once for an edge and its reverse."""
+        return any(isinstance(u, FormUpdate) and u.on_lines for u in self.updates.values())
+
+    @property
     def sources(self) -> list[Source]:
         """All that the updates read."""
         return [s for update in self.updates.values() for s in update.sources]  # type: ignore[union-attr]

@@ -117,6 +117,7 @@ class Conv(nn.Module):
                 angles=self.block.needs_angles,
                 whole=self.chunk is None,
                 pairs=self.block.map is not None and self.block.map.all_pairs,
+                lines=self.block.uses_lines,
             )
         else:
             topology.check(edge_index, batch)

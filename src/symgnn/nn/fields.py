@@ -81,7 +81,8 @@ class Field:
     """A value on nodes, edges or graphs, `[rows, w]`, whose last linear map may be outstanding.
 
     `rows = last(hidden)`. With `keep`, the rows are needed themselves; without, a sum or mean is
-    taken of `hidden`, and the last map is applied to the few rows that are left.
+    taken of `hidden`, and the last map is applied to the few rows that are left. With `folds`, only
+    linear maps of the rows are needed: each is multiplied by the last map and applied to `hidden`.
     """
 
     def __init__(
@@ -91,12 +92,14 @@ class Field:
         hidden: Tensor,
         last: nn.Linear | None = None,
         keep: bool = True,
+        folds: bool = False,
     ) -> None:
         self.topology = topology
         self.domain = domain
         self.hidden = hidden
         self.last = last
-        self.keep = keep
+        self.keep = keep and not folds
+        self.folds = folds
         self.ungated: Tensor | None = None  # what it was before its gate
         self._rows: Tensor | None = None
         self._totals: dict[tuple[str, str], Tensor] = {}
@@ -107,6 +110,19 @@ class Field:
         if self._rows is None:
             self._rows = self.hidden if self.last is None else self.last(self.hidden)
         return self._rows
+
+    def fold(self, weight: Tensor) -> tuple[Tensor, Tensor | None]:
+        """A map `[h, w]` of the value as one of :attr:`read`, and what it adds to all rows."""
+        if not self.folds:
+            return weight, None
+        assert self.last is not None
+        bias = self.last.bias
+        return weight @ self.last.weight, None if bias is None else weight @ bias
+
+    @property
+    def read(self) -> Tensor:
+        """What linear maps of the value are applied to, see :meth:`fold`."""
+        return self.hidden if self.folds else self.rows
 
     def reduce(self, to: str, how: str, place: str = "") -> Tensor:
         """The value reduced to a coarser domain by sum, mean or max, `[rows of to, w]`."""
@@ -181,9 +197,10 @@ class AngleField(Field):
         keep: bool = True,
         chunk: int | None = None,
         total: Callable[[Part], Tensor | None] | None = None,
+        folds: bool = False,
     ) -> None:
         # `like` has no rows: it tells type, device and width, which an empty graph needs
-        super().__init__(topology, "angle", like, last, keep)
+        super().__init__(topology, "angle", like, last, keep, folds)
         self.compute = compute
         self.total = total  # a faster way to the sum over the angles of each first ray, if any
         self.chunk = chunk
@@ -207,6 +224,10 @@ class AngleField(Field):
         if part.number not in self._rows_of:
             self._rows_of[part.number] = self.last(self.hidden_of(part))
         return self._rows_of[part.number]
+
+    def read_of(self, part: Part) -> Tensor:
+        """What linear maps of the value on a part are applied to."""
+        return self.hidden_of(part) if self.folds else self.rows_of(part)
 
     def _climb(self, to: str, op: str) -> Tensor:
         topology = self.topology
@@ -263,8 +284,8 @@ class AngleField(Field):
 class TiledField(AngleField):
     """A value on angles, computed in tiles: its rows and their sums are made together.
 
-    `run(rows)` gives the rows, if they are asked for, and the sum of what the last map is applied
-    to over the angles of each first ray.
+    `run(rows)` gives what is read of the angles, if it is asked for, and the sum of what the last
+    map is applied to over the angles of each first ray.
     """
 
     def __init__(
@@ -274,20 +295,25 @@ class TiledField(AngleField):
         like: Tensor,
         last: nn.Linear | None,
         keep: bool,
+        folds: bool,
     ) -> None:
-        super().__init__(topology, lambda part: like, like, last, keep=False)
+        super().__init__(topology, lambda part: self._kept, like, last, keep=False, folds=folds)
         self.run = run
         self.with_rows = keep
         self._made: tuple[Tensor | None, Tensor] | None = None
 
     def rows_of(self, part: Part) -> Tensor:
         """The value on all angles."""
-        rows = self._result(True)[0]
-        assert rows is not None
-        return rows
+        return super().rows_of(part) if self.folds else self._kept
 
     def _ray_total(self, part: Part, op: str) -> Tensor:
         return self._result(False)[1] if op == "sum" else super()._ray_total(part, op)
+
+    @property
+    def _kept(self) -> Tensor:
+        rows = self._result(True)[0]
+        assert rows is not None
+        return rows
 
     def _result(self, rows: bool) -> tuple[Tensor | None, Tensor]:
         if self._made is None or (rows and self._made[0] is None):
@@ -322,6 +348,12 @@ def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:
     """A measure on edges, taken on the rays of the angles, `[R, w]`."""
     neighbours, vertices = lift(x, topology.ray_neighbour), lift(x, topology.ray_vertex)
     return _column(source.function(neighbours, vertices), 1)
+
+
+def measure_lines(source: Measure, x: Tensor, topology: Topology) -> Tensor:
+    """A measure on edges that is the same both ways, taken once for each line, `[L, w]`."""
+    assert topology.line_index is not None
+    return _column(source.function(*(lift(x, end) for end in topology.line_index)), 1)
 
 
 def _column(rows: Tensor, axes: int) -> Tensor:

@@ -109,7 +109,11 @@ class Model(nn.Module):
     def topology(self, data: Data) -> Topology:
         """The part of `data` that can be prepared, and attached as `data.topology`."""
         return Topology.of(
-            data, angles=self.needs_angles, whole=self.chunk is None, pairs=self.needs_pairs
+            data,
+            angles=self.needs_angles,
+            whole=self.chunk is None,
+            pairs=self.needs_pairs,
+            lines=any(block.uses_lines for block in self._blocks()),
         )
 
     def forward(

@@ -103,6 +103,9 @@ class Measure(Source):
     A measure with parameters has `make` instead, which makes the function as a module (and, as
     its method, `per_ray`); a model has one of it for all layers.
 
+    With `both_ways`, a measure on edges is the same for an edge and its reverse, as lengths are: a
+    form may then work on it once for both.
+
     With `grouped`, functions on angles and rays get two more arguments, the number of each
     one's vertex `[A]` or `[R]` and of all vertices, to compare what stands around one vertex.
     """
@@ -112,6 +115,7 @@ class Measure(Source):
     width: int | None = 1  # None: as many as there are coordinates
     per_ray: Callable[..., Tensor] | None = None
     grouped: bool = False
+    both_ways: bool = False
     make: Callable[[], nn.Module] | None = None
 
     @property
@@ -209,7 +213,7 @@ u = Source("u", "graph")
 #: Raw coordinates: they keep nothing but the order of the nodes free.
 position = Measure("x", "node", function=torch.Tensor.clone, symmetry=PERMUTATIONS, width=None)
 #: Squared edge lengths: every map that keeps the lengths of the edges leaves them as they are.
-d2 = Measure("d2", "edge", function=measures.squared_distance, symmetry=LENGTHS)
+d2 = Measure("d2", "edge", function=measures.squared_distance, symmetry=LENGTHS, both_ways=True)
 #: Angles: kept by every map that keeps the angles at the vertices.
 theta = Measure(
     "theta",

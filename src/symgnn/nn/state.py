@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from symgnn.nn.fields import Field, measure
+from symgnn.nn.fields import Field, measure, measure_lines
 from symgnn.nn.sources import VALUE_OF, Initial, Measure, Operator, Source
 from symgnn.topology import Topology
 
@@ -47,6 +47,14 @@ class State:
         value = self.given.get(name) if isinstance(source, Initial) else getattr(self, name)
         assert isinstance(value, Field), f"{source} is read but not there"
         return value
+
+    def on_lines(self, source: Measure) -> Tensor:
+        """A measure on edges that is the same both ways, once for each line `[L, w]`."""
+        name = f"{source.name} on lines"
+        if name not in self.measured:
+            self.measured[name] = measure_lines(self.function(source), self.x, self.topology)
+        found: Tensor = self.measured[name]
+        return found
 
     def function(self, source: Measure) -> Measure:
         """The measure with the function that its module is, where it has parameters."""

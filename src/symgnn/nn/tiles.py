@@ -37,17 +37,19 @@ def tiled(
     rays: Tensor,
     products: Sequence[Product],
     last: nn.Linear | None,
+    keep: bool,
 ) -> tuple[Tensor | None, Tensor]:
     """`s = swish(M rays + sum_k value_k map_k^T)` on the angles, and what is wanted of it:
 
-    `last` of it `[A, o]`, or None without, and its sum over the angles of each first ray `[R, h]`.
+    With `keep`, `last` of it `[A, o]`, or itself without `last`, else None; and its sum over the
+    angles of each first ray `[R, h]`.
     `M` lifts the rays `[R, h]` to the angles that they begin; with `two`, the rays are `[2 R, h]`
     and ray i adds row 2 i where it comes first and row 2 i + 1 where it comes second.
     """
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
     weight, bias = (None, None) if last is None else (last.weight, last.bias)
     size = max(TILE // rays.shape[-1], 1)
-    return _Tiled.apply(_Tiles(topology, two, size), rays, weight, bias, *flat)
+    return _Tiled.apply(_Tiles(topology, two, size, keep), rays, weight, bias, *flat)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class _Tiles:
     topology: Topology
     two: bool
     size: int
+    keep: bool
 
     def __iter__(self) -> Iterator[tuple[slice, slice, slice, Movement, Movement]]:
         """Of each tile: angles, rays, rows that rays add, how these are lifted, first rays."""
@@ -151,13 +154,16 @@ def _forward(
     tiles: _Tiles, rays: Tensor, last: Tensor | None, bias: Tensor | None, *products: Tensor
 ) -> tuple[Tensor | None, Tensor]:
     topology = tiles.topology
-    rows = None if last is None else rays.new_empty(topology.num_angles, last.shape[0])
+    width = rays.shape[1] if last is None else last.shape[0]
+    rows = rays.new_empty(topology.num_angles, width) if tiles.keep else None
     total = rays.new_empty(topology.num_rays, rays.shape[1])
     for angles, first, here, lift, near in tiles:
         swish = F.silu(_hidden(angles, rays[here], lift, products), inplace=True)
         total[first] = bag(swish, near.T)
-        if rows is not None and last is not None:
-            if bias is None:
+        if rows is not None:
+            if last is None:
+                rows[angles] = swish
+            elif bias is None:
                 torch.mm(swish, last.mT, out=rows[angles])
             else:
                 torch.addmm(bias, swish, last.mT, out=rows[angles])
@@ -194,6 +200,8 @@ def _backward(
             grad = torch.zeros_like(hidden)
         else:
             grad = of_total[first].index_select(0, near.reads)
+        if of_rows is not None and last is None:
+            grad += of_rows[angles]
         if of_last is None or of_rows is None or last is None:
             grad = torch.ops.aten.silu_backward(grad, hidden)
         else:
@@ -227,7 +235,9 @@ def _backward_with_graph(
     hidden = assemble(rays, lift, list(zip(products[::2], products[1::2], strict=True)))
     grad = torch.zeros_like(hidden) if of_total is None else move(of_total, near)
     of_last = of_bias = None
-    if of_rows is not None and last is not None:
+    if of_rows is not None and last is None:
+        grad = grad + of_rows
+    elif of_rows is not None and last is not None:
         grad = grad + of_rows @ last
         of_last = of_rows.mT @ F.silu(hidden)
         of_bias = None if bias is None else of_rows.sum(0)
@@ -260,7 +270,7 @@ def _tangent(
     change = change * _slope(hidden)
     total = move(change, near.T)
     if last is None:
-        return None, total
+        return change if tiles.keep else None, total
     rows = change @ last.mT
     rows = rows if of_last is None else rows + F.silu(hidden) @ of_last.mT
     return rows if of_bias is None else rows + of_bias, total

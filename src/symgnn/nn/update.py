@@ -142,11 +142,13 @@ class Update(Updating):
         if self.domain == "edge":
             hidden = self._edges(state, terms)
         else:
-            hidden = terms.table(state, ("",)) if self.domain == "node" else self.phi.bias
+            hidden = terms.table(state, ("",)) if self.domain == "node" else terms.bias
             for rows, weight in _joined(terms.here):
                 hidden = hidden + linear(rows, weight)
             hidden = hidden.expand(state.topology.size(self.domain), -1)
-        return Field(state.topology, self.domain, self.phi.finish(hidden), self.phi.last, keep)
+        folds = self.domain == "edge" and self._folds
+        hidden, last = self.phi.finish(hidden), self.phi.last
+        return Field(state.topology, self.domain, hidden, last, keep, folds)
 
     def _terms(self, state: State) -> _Terms:
         """The sources and their maps, by where the sources live."""
@@ -154,10 +156,15 @@ class Update(Updating):
         for source, weight in zip(self.sources, self.phi.maps(), strict=True):
             if isinstance(source, Reduction):
                 terms.here.append((self._reduced(source, state), weight))
-            elif source.domain == "angle":
-                terms.angles.append((state.get(source), weight))
             elif source.domain == self.domain:
-                terms.here.append((state.get(source).rows, weight))
+                value = state.get(source)
+                weight, constant = value.fold(weight)
+                if constant is not None:
+                    terms.bias = terms.bias + constant
+                if isinstance(value, AngleField):
+                    terms.angles.append((value.read_of, weight))
+                else:
+                    terms.here.append((value.read, weight))
             elif source.domain == "graph":
                 rows = linear(state.get(source).rows, weight)
                 terms.graph = rows if terms.graph is None else terms.graph + rows
@@ -192,24 +199,38 @@ class Update(Updating):
             places = ("first", "second") if two else ("first",)
             rays = rays + torch.cat([terms.rays.get(place, none) for place in places], -1)
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
-        flat = rays.reshape(-1, width)
+        flat, folds = rays.reshape(-1, width), self._folds
         if self._may_tile(state) and worth_tiles(flat, topology.num_angles):
 
             def run(rows: bool) -> tuple[Tensor | None, Tensor]:
                 (whole,) = topology.parts()
-                here = [(_angle_rows(value, whole), weight) for value, weight in terms.angles]
-                return tiled(topology, two, flat, here, phi.last if rows else None)
+                here = [(read(whole), weight) for read, weight in terms.angles]
+                last = phi.last if rows and not folds else None
+                return tiled(topology, two, flat, here, last, keep=rows)
 
-            return TiledField(topology, run, like, phi.last, keep or self.after != After())
+            return TiledField(topology, run, like, phi.last, keep or self.after != After(), folds)
         pieces = _pieces(rays, state)
 
         def compute(part: Part) -> Tensor:
-            here = [(_angle_rows(value, part), weight) for value, weight in terms.angles]
+            here = [(read(part), weight) for read, weight in terms.angles]
             movement = part.pairs.both if two else part.pairs.near
             rows = assemble(pieces[part.number].reshape(-1, width), movement, here)
             return phi.finish(rows)
 
-        return AngleField(topology, compute, like, phi.last, keep, state.chunk)
+        return AngleField(topology, compute, like, phi.last, keep, state.chunk, folds=folds)
+
+    @property
+    def _folds(self) -> bool:
+        """Whether the last map is better multiplied by the maps of the next layer: if what it is
+        applied to has no more numbers than what it gives, and they are not read otherwise.
+        """
+        last = self.phi.last
+        return (
+            last is not None
+            and last.in_features <= last.out_features
+            and self.after == After()
+            and not torch.is_autocast_enabled(last.weight.device.type)
+        )
 
     def _may_tile(self, state: State) -> bool:
         """Whether there is a way in tiles."""
@@ -245,6 +266,15 @@ class FormUpdate(Updating):
             raise ValueError(f"{domain}: reads {self.absent[0]}, which is not there")
         self.phi = form(self.widths, out, width.of(domain))
         self._finish(self.phi.out, sizes)
+        own = [source for source in self.sources if source.domain == "edge"]
+        #: Whether all that it reads of edges is the same for an edge and its reverse, so that its
+        #: first half needs to be computed only once for both.
+        self.on_lines = (
+            domain == "edge"
+            and type(self.phi).home is not Form.home
+            and bool(own)
+            and all(isinstance(source, Measure) and source.both_ways for source in own)
+        )
 
     def value(self, state: State, keep: bool) -> Field:
         """The values where they live, lifted, and what the form makes of them."""
@@ -301,13 +331,17 @@ class FormUpdate(Updating):
         """A source where it lives."""
         if isinstance(source, Reduction):
             return self._reduced(source, state)
+        if self.on_lines and source.domain == "edge" and state.topology.lines is not None:
+            assert isinstance(source, Measure)
+            return state.on_lines(source)
         value = state.get(source)
         return value if isinstance(value, AngleField) else value.rows
 
     def _lift(self, source: Source, rows: Tensor, topology: Topology) -> Tensor:
         """Rows where a source lives as nodes, edges or graphs read it."""
         if source.domain == self.domain:
-            return rows
+            lines = topology.lines if self.on_lines else None
+            return rows if lines is None else move(rows, lines)
         if source.domain == "graph":
             rows = move(rows, topology.graphs)
             return rows if self.domain == "node" else move(rows, topology.edges.near)
@@ -321,7 +355,7 @@ class _Terms:
 
     bias: Tensor
     here: list[Product] = field(default_factory=list)  # on the update's own domain
-    angles: list[tuple[Field, Tensor]] = field(default_factory=list)
+    angles: list[tuple[Callable[[Part], Tensor], Tensor]] = field(default_factory=list)
     rays: dict[str, Tensor] = field(default_factory=dict)  # place -> what rays add `[R, h]`
     nodes: dict[Source, dict[str, Tensor]] = field(default_factory=dict)  # place -> map
     graph: Tensor | None = None  # what graphs add `[G, h]`
@@ -370,11 +404,6 @@ def _to_rays(source: Source, rows: Tensor, topology: Topology) -> tuple[Tensor, 
 
 def _add(terms: dict[str, Tensor], place: str, term: Tensor) -> None:
     terms[place] = terms[place] + term if place in terms else term
-
-
-def _angle_rows(value: Field, part: Part) -> Tensor:
-    assert isinstance(value, AngleField)
-    return value.rows_of(part)
 
 
 def _joined(products: list[Product]) -> list[Product]:

@@ -15,6 +15,13 @@ def sorted_rays(edge_index: Tensor, num_nodes: int) -> Tensor:
     return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
 
 
+def lines_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The lines `[2, L]`, each pair of nodes that edges join once, and the line of each edge."""
+    low, high = edge_index.min(0).values, edge_index.max(0).values
+    key, line = (low * num_nodes + high).unique(return_inverse=True)
+    return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)]), line
+
+
 def joined(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
     """The rays of the vertices that have angles, and how they join to the edges."""
     key = rays[0] * num_nodes + rays[1]

@@ -22,7 +22,10 @@ from symgnn.topology.movement import (
     narrow_type,
     pairs_of,
 )
-from symgnn.topology.rays import all_pairs, joined, sorted_rays
+from symgnn.topology.rays import all_pairs, joined, lines_of, sorted_rays
+
+#: Up to how many lines there may be for each edge, so that they are worth it.
+MOSTLY_BOTH_WAYS = 0.7
 
 
 class Cut(NamedTuple):
@@ -66,18 +69,29 @@ class Topology:
     ray_edge_weight: Tensor | None = None  # [R, p], 1 / their number; None where p = 1
     target_ray: Tensor | None = None  # [E], the ray (target, source); R where there is none
     source_ray: Tensor | None = None  # [E], the ray (source, target); R where there is none
+    # an edge and its reverse are one line; None where few edges have theirs
+    lines: Movement | None = None  # from lines to edges
+    line_index: Tensor | None = None  # [2, L], the two ends
     # the graph whose edges are all ordered pairs of different nodes
     all_pairs: Topology | None = None
     edge_pair: Tensor | None = None  # [E], the pair of an edge; one past the last for a self-loop
 
     @staticmethod
-    def of(data: Data, *, angles: bool = True, whole: bool = True, pairs: bool = False) -> Topology:
+    def of(
+        data: Data,
+        *,
+        angles: bool = True,
+        whole: bool = True,
+        pairs: bool = False,
+        lines: bool = False,
+    ) -> Topology:
         """The topology of a `Data` or `Batch` with `pos` and `edge_index`.
 
         With `angles`, its angles; not `whole` where they are only read in parts, which saves
-        memory; with `pairs`, all pairs of nodes. Uses `data.topology` where it is and has what is
-        asked for, and the neighbours that :class:`AddTopology` has sorted. Everything is checked
-        here, so that forward need not.
+        memory; with `pairs`, all pairs of nodes; with `lines`, which edges are each other's
+        reverse, by which updates that read distances are faster. Uses `data.topology` where it is
+        and has what is asked for (`lines` are not needed), and the neighbours that
+        :class:`AddTopology` has sorted. Everything is checked here, so that forward need not.
         """
         known = getattr(data, "topology", None)
         if isinstance(known, Topology):  # a batch of graphs that have one each has a list
@@ -102,6 +116,7 @@ class Topology:
             angles=angles,
             whole=whole,
             pairs=pairs,
+            lines=lines,
             ray_index=getattr(data, "ray_index", None),
         )
 
@@ -115,6 +130,7 @@ class Topology:
         angles: bool = True,
         whole: bool = True,
         pairs: bool = False,
+        lines: bool = False,
         ray_index: Tensor | None = None,
     ) -> Topology:
         """The topology from `edge_index [2, E]` and `batch [N]`, as PyG's layers get them."""
@@ -141,6 +157,11 @@ class Topology:
             topology = dataclasses.replace(topology, rays=ends, rays_in=inwards, **rays)
             if whole:
                 topology = dataclasses.replace(topology, pairs=topology._pairs(*topology.cuts()))
+        if lines:
+            line_index, line = lines_of(edge_index, num_nodes)
+            if line_index.shape[1] <= MOSTLY_BOTH_WAYS * edge_index.shape[1]:
+                movement = lift_by(line, line_index.shape[1])
+                topology = dataclasses.replace(topology, lines=movement, line_index=line_index)
         if pairs:
             index, edge_pair = all_pairs(edge_index, batch, num_graphs)
             complete = Topology.build(index, num_nodes, batch, num_graphs=num_graphs, angles=False)
