@@ -90,6 +90,24 @@ def test_results_keep_what_other_suites_wrote(made_up, tmp_path: Path) -> None:
     assert [each["name"] for each in found] == ["angles", "seeds"]
 
 
+def test_stopped_it_says_where_the_rest_is(made_up, tmp_path: Path, capsys) -> None:
+    def stopped(rounds) -> list:
+        raise KeyboardInterrupt
+
+    made_up(stopped)
+    assert main(["bench", "angles", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == f"symgnn: stopped; what was done is in {tmp_path}\n"
+
+
+def test_a_place_that_cannot_be_made_is_known_before(made_up, tmp_path: Path, capsys) -> None:
+    made_up(bad)
+    (tmp_path / "file").write_text("")
+    assert main(["bench", "angles", "--out", str(tmp_path / "file" / "in")]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("symgnn: --out: cannot make ")
+    assert captured.out == ""
+
+
 def test_list_names_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--list"]) == 0
     out = capsys.readouterr().out

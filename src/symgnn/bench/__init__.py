@@ -21,11 +21,16 @@ SUITES = {
 }
 
 
-def suite_named(name: str) -> Suite:
-    """The suite with this name."""
+def check_name(name: str) -> None:
+    """Refuse the name of no suite, and name the nearest."""
     if name not in SUITES:
         near = difflib.get_close_matches(name, SUITES, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"bench: {name!r}: {hint}choose from {', '.join(SUITES)}")
+
+
+def suite_named(name: str) -> Suite:
+    """The suite with this name."""
+    check_name(name)
     found: Suite = importlib.import_module(f"symgnn.bench.{name}").SUITE
     return found

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from symgnn.bench import suite_named
+from symgnn.bench import check_name
 from symgnn.bench.claims import summary
 from symgnn.bench.suite import recorded
 from symgnn.bench.table import markdown_table
@@ -30,7 +30,7 @@ def written(page: str, results: Mapping[str, Any], pictures: Sequence[Picture]) 
 
     def section(match: re.Match[str]) -> str:
         before, name, after = match.groups()
-        suite_named(name)  # a wrong name is an error
+        check_name(name)
         text = _section(found[name], pictures) if name in found else "Not measured yet."
         return f"{before}\n{text}\n\n{after}"
 

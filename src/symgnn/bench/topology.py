@@ -27,7 +27,7 @@ def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
     for block, bound in (("AGN", BUILD), ("DGN", None)):
         model = network(block, batch)
         ready = batch.clone()
-        ready.topology = model.topology(batch)
+        ready.topology = model.topology(ready)
         times = rounds.alternate(
             {
                 "step": model_step(model, batch),

@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> int:
     """Run it; give the exit code."""
     from rich.console import Console
 
-    from symgnn.bench import SUITES
+    from symgnn.bench import SUITES, check_name
+    from symgnn.commands.reproduce import make_directory
     from symgnn.store import finite
 
     console = Console()
@@ -42,6 +43,10 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.threads is not None and options.threads < 1:
         raise ValueError(f"--threads: is {options.threads}; give at least 1")
+    for name in options.names:
+        check_name(name)
+    if options.out is not None:
+        make_directory(options.out)
     from symgnn.bench.claims import missed
     from symgnn.bench.suite import recorded, run_suites
     from symgnn.bench.table import rich_table
@@ -53,13 +58,13 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             console.print(rich_table(suite))
 
-    results = run_suites(
-        options.names,
-        quick=options.quick,
-        threads=options.threads,
-        out=options.out,
-        on_suite=show,
-    )
+    chosen = {"quick": options.quick, "threads": options.threads, "out": options.out}
+    try:
+        results = run_suites(options.names, on_suite=show, **chosen)
+    except KeyboardInterrupt:
+        where = f"; what was done is in {options.out}" if options.out is not None else ""
+        sys.stderr.write(f"symgnn: stopped{where}\n")
+        return 130
     if options.json:
         sys.stdout.write(json.dumps(finite(results), allow_nan=False) + "\n")
     if options.out is not None:

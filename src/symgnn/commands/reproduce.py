@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
             raise ValueError(f"--{field}: is {value}; give at least 1")
     out = options.out / options.name
     if options.name in REPRODUCIBLE:
-        _make_directory(out)
+        make_directory(out)
     chosen = Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
     results = reproduce(options.name, out, chosen, jobs=options.jobs, console=console)
     console.print(rich_table(results))
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _make_directory(out: Path) -> None:
+def make_directory(out: Path) -> None:
     """Before anything is trained, so that no result is lost for want of a place."""
     try:
         out.mkdir(parents=True, exist_ok=True)
