@@ -33,11 +33,11 @@ from symgnn.nn import build
 from symgnn.train import keep_memory
 
 FINDING = (
-    "With chunks, memory holds the values of nodes, edges and rays, and one chunk of angles, which "
-    "are computed again in the backward pass. Beyond the cache, rows are read from memory in no "
-    "order, which costs more on larger graphs."
+    "In chunks, the hidden numbers of angles are computed again in the backward pass; what stays "
+    "in memory are values on nodes, edges and rays, and the numbers of each angle's rays. Beyond "
+    "the cache, rows are read from memory in no order, which costs more on larger graphs."
 )
-CHUNK, HIDDEN = 2**17, 32
+CHUNK, HIDDEN = 2**15, 32
 SIZES = (1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 #: From where on time for each angle has to be flat, and where both ways fit into memory.
 REFERENCE, BOTH_FIT = 10_000, 100_000
