@@ -36,16 +36,16 @@ def write_whole(path: Path, content: bytes) -> Path:
 
 def write_json(path: Path, value: Any) -> Path:
     """Write a value as JSON; numbers that are not finite become null."""
-    text = json.dumps(_finite(value), indent=1, allow_nan=False)
+    text = json.dumps(finite(value), indent=1, allow_nan=False)
     return write_whole(path, text.encode("utf-8"))
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The value with null for every number that is not finite, which JSON does not have."""
     if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

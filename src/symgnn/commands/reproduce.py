@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     engine = engine_named(options.engine, options.jobs)
     out = options.out / options.name
     if options.name in REPRODUCIBLE:
-        _make_directory(out)
+        make_directory(out)
     chosen = Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
     results = reproduce(options.name, out, chosen, engine=engine, console=console)
     console.print(rich_table(results))
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _make_directory(out: Path) -> None:
+def make_directory(out: Path) -> None:
     """Before anything is trained, so that no result is lost for want of a place."""
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,36 @@
+"""Speed and memory, as ratios that are measured in one run, each with the bound it should reach."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from symgnn.bench.suite import Suite
+
+#: The suites, in the order in which they are run; each is the `SUITE` of the module of its name.
+SUITES = {
+    "angles": "AGN's angle update against concatenate-MLP-scatter and its matrix products",
+    "blocks": "the blocks against each other, beside the paper's ratios",
+    "peers": "DGN and AGN against EGNN, SchNet and DimeNet++; these as specifications",
+    "topology": "making the topology, against a training step",
+    "seeds": "ten initialisations trained at once, against one",
+    "compile": "what torch.compile adds or costs",
+    "scale": "one graph of up to a million nodes: time for each angle, and memory",
+}
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of no suite, and name the nearest."""
+    if name not in SUITES:
+        near = difflib.get_close_matches(name, SUITES, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"bench: {name!r}: {hint}choose from {', '.join(SUITES)}")
+
+
+def suite_named(name: str) -> Suite:
+    """The suite with this name."""
+    check_name(name)
+    found: Suite = importlib.import_module(f"symgnn.bench.{name}").SUITE
+    return found

@@ -1,0 +1,52 @@
+"""What torch.compile adds or costs, for each block."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from symgnn.bench.claims import Claim
+from symgnn.bench.measure import MissingError, Rounds, medians, paired
+from symgnn.bench.shapes import SHAPES, Shape
+from symgnn.bench.steps import model_step, network
+from symgnn.bench.suite import Part, Suite
+
+FINDING = (
+    "The compiler joins what is done row by row, but sees sums over neighbours as additions in any "
+    "order, and does not cut angles into tiles; each compilation takes as long as many steps."
+)
+BLOCKS = ("GN", "DGN", "SDGN", "AGN")
+
+
+def compare(block: str, shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+    """A step as it is over a compiled one."""
+    batch = shape.batch(quick)
+    model = network(block, batch)
+    torch._dynamo.reset()  # a limit on compilations counts those of all blocks
+    compiled: torch.nn.Module = torch.compile(model, fullgraph=True, dynamic=True)  # type: ignore[assignment]
+    runs = {"eager": model_step(model, batch), "compiled": model_step(model, batch, compiled)}
+    began = time.perf_counter()
+    try:
+        runs["compiled"]()
+    except torch._dynamo.exc.TorchDynamoException as error:  # such as for want of a C++ compiler
+        reason = str(error).strip().splitlines()[0]
+        raise MissingError(f"torch.compile failed on {block}: {reason}") from None
+    note = f"the first step, with compiling, took {time.perf_counter() - began:.0f} s"
+    times = rounds.alternate(runs)
+    ratio, seconds = paired(times["eager"], times["compiled"]), medians(times, *runs)
+    yield Claim(shape.name, f"{block} over {block} compiled", ratio, seconds=seconds, note=note)
+
+
+def parts(quick: bool) -> list[Part]:
+    """A part for each block on each shape."""
+    cases = [(block, shape) for shape in SHAPES for block in BLOCKS]
+    return [
+        Part(shape.name, partial(compare, block, shape, quick))
+        for block, shape in (cases[1:2] if quick else cases)
+    ]
+
+
+SUITE = Suite("compile", FINDING, parts)

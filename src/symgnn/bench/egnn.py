@@ -1,0 +1,33 @@
+"""The layer of EGNN as first published (Satorras, Hoogeboom and Welling 2021), eqs. 3 to 6."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class PublishedLayer(nn.Module):
+    """E_GCL with its defaults, but that it sums the steps: on nodes and messages of width h."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        swish = nn.SiLU()
+        self.edge_mlp = nn.Sequential(
+            nn.Linear(2 * hidden + 1, hidden), swish, nn.Linear(hidden, hidden), swish
+        )
+        self.node_mlp = nn.Sequential(
+            nn.Linear(2 * hidden, hidden), swish, nn.Linear(hidden, hidden)
+        )
+        self.coord_mlp = nn.Sequential(
+            nn.Linear(hidden, hidden), swish, nn.Linear(hidden, 1, bias=False)
+        )
+
+    def forward(self, h: Tensor, x: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+        """`[N, h], [N, n] -> [N, h], [N, n]`; messages go from column to row."""
+        row, col = edge_index
+        ray = x[row] - x[col]
+        length = ray.square().sum(1, keepdim=True)
+        message = self.edge_mlp(torch.cat([h[row], h[col], length], 1))
+        x = x.index_add(0, row, ray * self.coord_mlp(message))
+        total = h.new_zeros(h.shape[0], message.shape[1]).index_add(0, row, message)
+        return h + self.node_mlp(torch.cat([h, total], 1)), x

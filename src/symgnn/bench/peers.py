@@ -1,0 +1,249 @@
+"""DGN and AGN against the peers' own code, and the peers as specifications against their own code.
+
+Both sides have the same graphs, 64 numbers and two layers; edges, triplets and topology are made
+before. PyG's DimeNet++ gets its triplets in pure torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.nn.models import DimeNetPlusPlus, SchNet, dimenet, schnet
+
+from symgnn.bench.claims import Claim
+from symgnn.bench.egnn import PublishedLayer
+from symgnn.bench.measure import MissingError, Rounds, medians, paired
+from symgnn.bench.shapes import SHAPES, Shape, clouds
+from symgnn.bench.steps import HIDDEN, LAYERS, model_step, network, training_step
+from symgnn.bench.suite import Part, Suite
+from symgnn.nn import DGNConv, Model, from_peer
+from symgnn.topology import Topology
+
+FINDING = (
+    "DGN multiplies nodes before it lifts them to edges; egnn-pytorch multiplies edges, with "
+    "hidden layers of 258 and 256. SchNet's filters depend on lengths alone: as a specification it "
+    "computes them once for an edge and its reverse. DimeNet++ lifts a message to every triplet; "
+    "AGN, and DimeNet++ as a specification, do not."
+)
+EGNN, DIMENET, CUTOFF = 4.0, 3.0, 5.0
+#: As specifications on the same core, over their own code.
+SPECIFICATIONS = {"SchNet": 1.0, "DimeNetPlusPlus": 1.5, "EGNN_Sparse": 1.0}
+
+#: Signature: (features [N, h], coordinates [N, n]) -> both, moved by a layer.
+Layer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def triplets(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, ...]:
+    """All pairs of edges k -> j -> i with k != i, as PyG's function of that name gives them."""
+    row, col = edge_index
+    order = col.argsort(stable=True)
+    count = torch.bincount(col, minlength=num_nodes)
+    start = count.cumsum(0) - count
+    ji = torch.arange(len(row)).repeat_interleave(count[row])
+    first = (count[row].cumsum(0) - count[row])[ji]
+    kj = order[start[row[ji]] + torch.arange(len(ji)) - first]
+    there = col[ji] != row[kj]
+    ji, kj = ji[there], kj[there]
+    return col, row, col[ji], row[ji], row[kj], kj, ji
+
+
+@contextlib.contextmanager
+def on_graph(batch: Batch) -> Iterator[int]:
+    """Inside, PyG's networks use these edges and their triplets; gives how many triplets."""
+    fixed = triplets(batch.edge_index, batch.num_nodes)
+    with (
+        mock.patch.object(dimenet, "triplets", _always(fixed)),
+        mock.patch.object(dimenet, "radius_graph", _always(batch.edge_index)),
+        mock.patch.object(schnet, "radius_graph", _always(batch.edge_index)),
+    ):
+        yield len(fixed[2])
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
+
+
+def dimenet_plus_plus(layers: int, quick: bool = False) -> nn.Module:
+    """PyG's, 64 wide; else with its defaults. Quick: with fewer basis functions, made sooner."""
+    bases = (2, 2) if quick else (7, 6)
+    return DimeNetPlusPlus(
+        HIDDEN, 1, layers, HIDDEN, 8, HIDDEN, *bases, CUTOFF, output_initializer="glorot_orthogonal"
+    )
+
+
+def schnet_of(layers: int) -> nn.Module:
+    """PyG's, 64 wide; else with its defaults."""
+    return SchNet(HIDDEN, HIDDEN, layers, 50, cutoff=CUTOFF)
+
+
+def egnn_sparse(dimension: int) -> nn.Module:
+    """A layer of egnn-pytorch, 64 wide; else with its defaults."""
+    try:
+        from egnn_pytorch import EGNN_Sparse
+    except ImportError:
+        raise MissingError("egnn-pytorch is not installed; pip install egnn-pytorch") from None
+    found: nn.Module = EGNN_Sparse(HIDDEN, pos_dim=dimension, m_dim=HIDDEN)
+    return found
+
+
+def layers_step(
+    modules: nn.ModuleList, layers: list[Layer], h: Tensor, pos: Tensor
+) -> Callable[[], None]:
+    """A training step of layers that move features and coordinates."""
+
+    def loss() -> Tensor:
+        v, x = h, pos
+        for layer in layers:
+            v, x = layer(v, x)
+        return v.square().mean() + x.square().mean()
+
+    return training_step(loss, modules.parameters())
+
+
+def in_space(batch: Batch) -> Batch:
+    """The same edges with coordinates in three dimensions, for which DimeNet++ is written."""
+    batch = batch.clone()
+    rng = torch.Generator().manual_seed(0)
+    batch.pos = torch.randn(batch.num_nodes, 3, generator=rng)
+    batch.z = torch.randint(1, 10, (batch.num_nodes,), generator=rng)
+    batch.x = torch.randn(batch.num_nodes, HIDDEN, generator=rng)
+    batch.edge_attr = None
+    return batch
+
+
+def dgn_layers(batch: Batch, count: int = LAYERS) -> tuple[nn.ModuleList, list[Layer]]:
+    """DGN with the neighbour-sum map, as layers."""
+    convs = nn.ModuleList(
+        DGNConv(
+            HIDDEN, HIDDEN, hidden=HIDDEN, aggregation="sum", coordinate_map="neighbour-sum"
+        )
+        for _ in range(count)
+    )  # fmt: skip
+    topology = Topology.of(batch, angles=False)
+    return convs, [partial(_call_conv, conv, batch.edge_index, topology) for conv in convs]
+
+
+def _call_conv(
+    conv: nn.Module, edge_index: Tensor, topology: Topology, v: Tensor, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    return conv(v, x, edge_index, topology=topology)
+
+
+def _call_sparse(
+    layer: nn.Module, edge_index: Tensor, v: Tensor, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    out = layer(torch.cat([x, v], 1), edge_index)
+    return out[:, x.shape[1] :], out[:, : x.shape[1]]
+
+
+def against_egnn(shape: Shape, quick: bool, published: bool, rounds: Rounds) -> Iterator[Claim]:
+    """DGN with the neighbour-sum map against EGNN, layer by layer."""
+    torch.manual_seed(0)
+    batch = in_space(shape.batch(quick))
+    convs, ours = dgn_layers(batch)
+    theirs: list[Layer]
+    if published:
+        name, bound = "EGNN as published", None
+        modules = nn.ModuleList(PublishedLayer(HIDDEN) for _ in range(LAYERS))
+        theirs = [partial(_call_published, layer, batch.edge_index) for layer in modules]
+    else:
+        name, bound = "egnn-pytorch", EGNN
+        modules = nn.ModuleList(egnn_sparse(3) for _ in range(LAYERS))
+        theirs = [partial(_call_sparse, layer, batch.edge_index) for layer in modules]
+    times = rounds.alternate(
+        {
+            name: layers_step(modules, theirs, batch.x, batch.pos),
+            "DGN": layers_step(convs, ours, batch.x, batch.pos),
+        }
+    )
+    ratio, seconds = paired(times[name], times["DGN"]), medians(times, name, "DGN")
+    yield Claim(shape.name, f"{name} over DGN", ratio, bound, "least", seconds=seconds)
+
+
+def _call_published(
+    layer: nn.Module, edge_index: Tensor, v: Tensor, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    return layer(v, x, edge_index)
+
+
+def against_pyg(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+    """AGN against DimeNet++ and SchNet."""
+    batch = in_space(shape.batch(quick))
+    ours = network("agn", batch, outputs=1)
+    topology = ours.topology(batch)
+    torch.manual_seed(0)
+    peers = {"DimeNet++": dimenet_plus_plus(LAYERS, quick), "SchNet": schnet_of(LAYERS)}
+    with on_graph(batch) as count:
+        runs = {name: peer_step(peer, batch) for name, peer in peers.items()}
+        times = rounds.alternate({**runs, "AGN": model_step(ours, batch)})
+    note = f"{topology.num_angles:,} angles, {count:,} triplets"
+    ratio, seconds = paired(times["DimeNet++"], times["AGN"]), medians(times, "DimeNet++", "AGN")
+    yield Claim(shape.name, "DimeNet++ over AGN", ratio, DIMENET, "least", seconds, note)
+    explained = topology.num_edges / (topology.num_edges + topology.num_angles)
+    ratio, seconds = paired(times["AGN"], times["SchNet"]), medians(times, "AGN", "SchNet")
+    yield Claim(shape.name, "AGN over SchNet", ratio, seconds=seconds)
+    each = paired(times["AGN"], times["SchNet"], explained)
+    what = "AGN for each edge and angle over SchNet for each edge"
+    yield Claim(shape.name, what, each, 1.0)
+
+
+def peer_step(peer: nn.Module, batch: Batch) -> Callable[[], None]:
+    """A training step of one of PyG's networks."""
+    return training_step(
+        lambda: peer(batch.z, batch.pos, batch.batch).square().mean(), peer.parameters()
+    )
+
+
+def specification(name: str, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+    """A peer as a specification, with the same weights, against its own code."""
+    torch.manual_seed(0)
+    batch = Batch.from_data_list(clouds(2, 8) if quick else clouds())
+    shape = "atoms up to 5 units apart"
+    with on_graph(batch):
+        if name == "EGNN_Sparse":
+            runs = _layers_alone(batch)
+        else:
+            peer = schnet_of(3) if name == "SchNet" else dimenet_plus_plus(3, quick)
+            ours = from_peer(peer)
+            assert isinstance(ours, Model)
+            runs = {"theirs": peer_step(peer, batch), "ours": model_step(ours, batch)}
+        times = rounds.alternate(runs)
+    ratio, seconds = paired(times["theirs"], times["ours"]), medians(times, "theirs", "ours")
+    bound = SPECIFICATIONS[name]
+    yield Claim(shape, f"{name} over its specification", ratio, bound, "least", seconds)
+
+
+def _layers_alone(batch: Batch) -> dict[str, Callable[[], None]]:
+    peer = egnn_sparse(3)
+    ours = from_peer(peer)
+    x, topology = torch.randn(batch.num_nodes, HIDDEN), Topology.of(batch, angles=False)
+    layers: dict[str, tuple[nn.Module, Layer]] = {
+        "theirs": (peer, partial(_call_sparse, peer, batch.edge_index)),
+        "ours": (ours, partial(_call_conv, ours, batch.edge_index, topology)),
+    }
+    return {
+        name: layers_step(nn.ModuleList([module]), [layer], x, batch.pos)
+        for name, (module, layer) in layers.items()
+    }
+
+
+def parts(quick: bool) -> list[Part]:
+    """DGN and AGN on each shape, then the specifications."""
+    found = []
+    for shape in SHAPES:
+        found += [
+            Part(shape.name, partial(against_egnn, shape, quick, False)),
+            Part(shape.name, partial(against_egnn, shape, quick, True)),
+            Part(shape.name, partial(against_pyg, shape, quick)),
+        ]
+    return found + [Part(name, partial(specification, name, quick)) for name in SPECIFICATIONS]
+
+
+SUITE = Suite("peers", FINDING, parts)

@@ -1,0 +1,79 @@
+"""`symgnn bench`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
+    """Its options."""
+    bench = commands.add_parser("bench", help="measure speed and memory, as ratios")
+    bench.add_argument("names", nargs="*", metavar="NAME", help="which suites (default: all)")
+    bench.add_argument("--list", action="store_true", help="name the suites")
+    bench.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 and name every ratio that misses its bound",
+    )
+    bench.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    bench.add_argument("--out", type=Path, help="write results.json, figures and report.html there")
+    bench.add_argument("--threads", type=int, help="of torch (default: as torch chooses)")
+    bench.add_argument(
+        "--quick", action="store_true", help="small graphs, two rounds: to see that it works"
+    )
+    return bench
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it; give the exit code."""
+    from rich.console import Console
+
+    from symgnn.bench import SUITES, check_name
+    from symgnn.commands.reproduce import make_directory
+    from symgnn.store import finite
+
+    console = Console()
+    if options.list:
+        for name, title in SUITES.items():
+            console.print(f"[bold]{name}[/]  {title}")
+        return 0
+    if options.threads is not None and options.threads < 1:
+        raise ValueError(f"--threads: is {options.threads}; give at least 1")
+    for name in options.names:
+        check_name(name)
+    if options.out is not None:
+        make_directory(options.out)
+    from symgnn.bench.claims import missed
+    from symgnn.bench.suite import recorded, run_suites
+    from symgnn.bench.table import rich_table
+    from symgnn.train import keep_memory
+
+    keep_memory()
+
+    def show(suite: dict[str, Any]) -> None:
+        if not options.json:
+            console.print(rich_table(suite))
+
+    chosen = {"quick": options.quick, "threads": options.threads, "out": options.out}
+    try:
+        results = run_suites(options.names, on_suite=show, **chosen)
+    except KeyboardInterrupt:
+        where = f"; what was done is in {options.out}" if options.out is not None else ""
+        sys.stderr.write(f"symgnn: stopped{where}\n")
+        return 130
+    if options.json:
+        sys.stdout.write(json.dumps(finite(results), allow_nan=False) + "\n")
+    if options.out is not None:
+        from symgnn.bench.page import write_page
+
+        page = write_page(recorded(options.out), options.out)
+        if not options.json:
+            console.print(f"report: {page}", soft_wrap=True, markup=False)
+    faults = missed(results) if options.check else []
+    for fault in faults:
+        sys.stderr.write(f"symgnn: {fault}\n")
+    return 1 if faults else 0

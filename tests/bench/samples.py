@@ -1,0 +1,39 @@
+"""Suites and results that are made up, for tests of what runs, prints and draws them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from symgnn.bench.claims import Claim
+from symgnn.bench.measure import MissingError, Rounds, Spread
+from symgnn.bench.suite import Part, Suite
+
+
+def claim(ratio: float, bound: float | None = None, at: str = "most", **more: Any) -> Claim:
+    spread = Spread(ratio, 0.9 * ratio, 1.1 * ratio)
+    return Claim("squares", f"this over that, {ratio}", spread, bound, at, **more)  # type: ignore[arg-type]
+
+
+def good(rounds: Rounds) -> Iterator[Claim]:
+    rounds.count()
+    yield claim(1.0, 1.3)
+    yield claim(4.2, 4.0, "least", note="a note <here>")
+    yield claim(0.5)
+
+
+def bad(rounds: Rounds) -> Iterator[Claim]:
+    yield claim(2.0, 1.3)
+
+
+def absent(rounds: Rounds) -> Iterator[Claim]:
+    raise MissingError("its peer is not installed")
+    yield
+
+
+def suite(*runs: Any) -> Suite:
+    """Under the name of a real one."""
+    return Suite("angles", "What limits it.", lambda quick: [Part("squares", run) for run in runs])
+
+
+def results(*runs: Any) -> dict[str, Any]:
+    made = {"torch": "2.13", "platform": "linux"}
+    return {"suites": [{**suite(*runs).run(Rounds()), "environment": made}]}

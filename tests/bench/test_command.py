@@ -1,0 +1,130 @@
+"""`symgnn bench`."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.samples import absent, bad, good, suite
+from symgnn.bench import SUITES
+from symgnn.bench import suite as module
+from symgnn.bench.document import main as document
+from symgnn.cli import main
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch):
+    """Puts a suite of these parts in the place of `angles`."""
+
+    def put(*runs) -> None:
+        monkeypatch.setattr(module, "suite_named", lambda name: suite(*runs))
+
+    return put
+
+
+@pytest.mark.parametrize(("runs", "code"), [((good,), 0), ((good, bad), 1), ((absent,), 0)])
+def test_check_exits_with_1_where_a_bound_is_missed(made_up, runs, code, capsys) -> None:
+    made_up(*runs)
+    assert main(["bench", "angles", "--check"]) == code
+    captured = capsys.readouterr()
+    assert ("this over that, 2.0 is 2.00; the bound is ≤ 1.3" in captured.err) == bool(code)
+    assert main(["bench", "angles"]) == 0  # without, it only tells
+
+
+def test_json_and_nothing_else(made_up, capsys: pytest.CaptureFixture[str]) -> None:
+    made_up(good, absent)
+    assert main(["bench", "angles", "--json", "--threads", "1"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["suites"]
+    assert found["threads"] == 1
+    assert found["environment"]["torch"]
+    assert [claim["reached"] for claim in found["claims"]] == [True, True, None]
+
+
+def test_threads_are_set_and_set_back(made_up) -> None:
+    before, seen = torch.get_num_threads(), []
+
+    def part(rounds) -> list:
+        seen.append(torch.get_num_threads())
+        return []
+
+    made_up(part)
+    assert main(["bench", "angles", "--threads", str(before + 1)]) == 0
+    assert (seen, torch.get_num_threads()) == ([before + 1], before)
+
+
+def test_out_has_results_figures_and_a_page(made_up, tmp_path: Path, capsys) -> None:
+    made_up(good, bad)
+    assert main(["bench", "angles", "--out", str(tmp_path / "new")]) == 0
+    assert str(tmp_path / "new" / "report.html") in capsys.readouterr().out
+    found = {path.relative_to(tmp_path / "new").as_posix() for path in tmp_path.rglob("*.*")}
+    assert found == {"angles.json", "results.json", "report.html", "figures/angles.png"}
+    page = (tmp_path / "new" / "report.html").read_text()
+    assert "2 of 3 bounds reached." in page
+
+    # and from there into the documentation
+    text = tmp_path / "docs" / "speed.md"
+    text.parent.mkdir()
+    text.write_text("<!-- bench angles -->\n<!-- end -->\n")
+    assert document([str(tmp_path / "new"), str(text)]) == 0
+    assert "![" in text.read_text()
+    assert (text.parent / "pictures" / "speed-angles.png").stat().st_size > 1000
+
+
+def test_a_page_takes_no_quick_results(made_up, tmp_path: Path, capsys) -> None:
+    made_up(good)
+    module.run_suites(["angles"], quick=True, out=tmp_path)
+    assert document([str(tmp_path), str(tmp_path / "speed.md")]) == 2
+    assert "angles: is of a quick run" in capsys.readouterr().err
+    module.run_suites(["angles"], out=tmp_path)
+    assert document([str(tmp_path), str(tmp_path / "speed.md")]) == 2
+    assert "No such file" in capsys.readouterr().err
+    assert document([]) == 2
+
+
+def test_results_keep_what_other_suites_wrote(made_up, tmp_path: Path) -> None:
+    made_up(good)
+    (tmp_path / "seeds.json").write_text(json.dumps({"name": "seeds", "claims": []}))
+    module.run_suites(["angles"], out=tmp_path)
+    found = json.loads((tmp_path / "results.json").read_text())["suites"]
+    assert [each["name"] for each in found] == ["angles", "seeds"]
+
+
+def test_stopped_it_says_where_the_rest_is(made_up, tmp_path: Path, capsys) -> None:
+    def stopped(rounds) -> list:
+        raise KeyboardInterrupt
+
+    made_up(stopped)
+    assert main(["bench", "angles", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == f"symgnn: stopped; what was done is in {tmp_path}\n"
+
+
+def test_a_place_that_cannot_be_made_is_known_before(made_up, tmp_path: Path, capsys) -> None:
+    made_up(bad)
+    (tmp_path / "file").write_text("")
+    assert main(["bench", "angles", "--out", str(tmp_path / "file" / "in")]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("symgnn: --out: cannot make ")
+    assert captured.out == ""
+
+
+def test_list_names_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--list"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in SUITES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["angels"], "bench: 'angels': did you mean 'angles'? choose from"),
+        (["angles", "nothing"], "bench: 'nothing': choose from angles,"),
+        (["--threads", "0"], "--threads: is 0; give at least 1"),
+    ],
+)
+def test_wrong_calls_say_what_is_right(arguments, words, capsys) -> None:
+    assert main(["bench", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
