@@ -25,11 +25,12 @@ from symgnn.geometry.symmetry import (
     Symmetry,
 )
 from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
-from symgnn.nn.movements import move
+from symgnn.nn.movements import can_look, move, rays
 from symgnn.nn.sources import Source, e, u, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
 from symgnn.nn.update import Update, Width
+from symgnn.topology import Topology
 
 
 class CoordinateMap(nn.Module):
@@ -201,21 +202,32 @@ class _Neighbours(CoordinateMap):
 
     def moved(self, state: State, edges: State, sign: int) -> Tensor:
         """`x_i + sign sum_j a_ji (x_j - x_i)` over the edges of `edges`, within the bound."""
-        x, topology = state.x, state.topology
+        x = state.x
         coefficient = sign * self.update(edges).rows.to(x.dtype)
-        edge_index = edges.topology.edge_index
         if self.max_growth is None:
-            return x + _pull(x, coefficient, edge_index)
+            return x + _pull(x, coefficient, edges.topology)
         if state.start is None:
-            centre = centroid(x, topology)
-            state.start = centre, spread(x - lift(centre, topology.batch), topology)
-        centre, width = state.start
+            centre = centroid(x, state.topology)
+            state.start = centre, spread(x - lift(centre, state.topology.batch), state.topology)
+        if can_look(coefficient):
+            with torch.no_grad():
+                outside, _ = self._bounded(state, edges.topology, coefficient)
+            if not outside.any():
+                return x + _pull(x, coefficient, edges.topology)
+        return self._bounded(state, edges.topology, coefficient)[1]
+
+    def _bounded(self, state: State, edges: Topology, coefficient: Tensor) -> tuple[Tensor, Tensor]:
+        """Which graphs would grow beyond the bound `[G, 1]`, and where their nodes go instead."""
+        assert self.max_growth is not None
+        assert state.start is not None
+        x, topology, (centre, width) = state.x, state.topology, state.start
         # Divided by a power of two, which is exact, no step on the way to the bound overflows.
-        size = accumulate(coefficient.detach().abs(), edge_index[1], len(x), "max")
+        target = edges.edge_index[1]
+        size = accumulate(coefficient.detach().abs(), target, len(x), "max")
         size = accumulate(size, topology.batch, topology.num_graphs, "max").clamp(min=1)
         power = torch.exp2(size.log2().ceil())
         of_node = lift(power, topology.batch)
-        pull = _pull(x, coefficient / lift(of_node, edge_index[1]), edge_index)
+        pull = _pull(x, coefficient / lift(of_node, target), edges)
         away = (x - lift(centre, topology.batch)) / of_node + pull
         reach = spread(away, topology)
         outside = reach > self.max_growth * width / power
@@ -223,7 +235,7 @@ class _Neighbours(CoordinateMap):
         inside = x + pull * lift(torch.where(outside, 0.0, power), topology.batch)
         shrunk = away * lift(torch.where(outside, shrink, 0.0), topology.batch)
         shrunk = shrunk + lift(centre, topology.batch)
-        return torch.where(lift(outside, topology.batch), shrunk, inside)
+        return outside, torch.where(lift(outside, topology.batch), shrunk, inside)
 
 
 class NeighbourSum(_Neighbours):
@@ -358,15 +370,14 @@ class EGNNMap(CoordinateMap):
     def forward(self, state: State) -> Tensor:
         """Move along the edges, and along the velocity."""
         x, topology = state.x, state.topology
-        source, target = topology.edge_index
-        rays = lift(x, target) - lift(x, source)
-        rays = self._normal(-rays if self.towards else rays)
+        along = rays(x, topology.edges)
+        along = self._normal(along if self.towards else -along)
         if not self.gated and state.e is not None and state.e.ungated is not None:
             state = replace(state, e=Field(topology, "edge", state.e.ungated))
         coefficient = self.update(state).rows.to(x.dtype)
         if self.limit is not None:
             coefficient = coefficient.clamp(-self.limit, self.limit)
-        step = rays * (torch.tanh(coefficient) if self.tanh else coefficient)
+        step = along * (torch.tanh(coefficient) if self.tanh else coefficient)
         if self.clamp is not None:
             step = step.clamp(-self.clamp, self.clamp)
         moved = move(step, topology.edges.near.T)
@@ -389,10 +400,9 @@ class EGNNMap(CoordinateMap):
         return rays / (lengths.detach() + 1e-8)
 
 
-def _pull(x: Tensor, coefficient: Tensor, edge_index: Tensor) -> Tensor:
+def _pull(x: Tensor, coefficient: Tensor, topology: Topology) -> Tensor:
     """`sum_j a_ji (x_j - x_i)`, `[N, n]`."""
-    source, target = edge_index
-    return accumulate(coefficient * (lift(x, source) - lift(x, target)), target, x.shape[0], "sum")
+    return move(coefficient * rays(x, topology.edges), topology.edges.near.T)
 
 
 def all_pairs_state(state: State) -> State:

@@ -326,8 +326,8 @@ def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -
     if source.domain == "node":
         return Field(topology, "node", _column(source.function(x), 1))
     if source.domain == "edge":
-        tail, head = topology.edge_index
-        return Field(topology, "edge", _column(source.function(lift(x, tail), lift(x, head)), 1))
+        ends = move(x, topology.edges.far), move(x, topology.edges.near)
+        return Field(topology, "edge", _column(source.function(*ends), 1))
 
     def compute(part: Part) -> Tensor:
         vertex = topology.ray_vertex[part.cut.rays]

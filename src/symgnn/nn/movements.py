@@ -14,8 +14,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
-from symgnn.topology.movement import Movement
+from symgnn.topology.movement import Ends, Movement
 
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
 Product = tuple[Tensor, Tensor]
@@ -32,6 +33,24 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
         out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
         return out.index_add(0, row, rows.index_select(0, index))
     return _Assemble.apply(rows, *movement)
+
+
+def rays(x: Tensor, ends: Ends) -> Tensor:
+    """From the near end of each thing to its far end, `[N, n] -> [L, n]`."""
+    return move(x, ends.far) - move(x, ends.near)
+
+
+def can_look(value: Tensor) -> bool:
+    """Whether a number may decide what is computed: not while it is recorded, compiled or one of
+    many, and not where reading it would hold up a GPU.
+    """
+    return (
+        type(value) is Tensor
+        and value.is_cpu
+        and not torch.compiler.is_compiling()
+        and not torch._C._functorch.is_functorch_wrapped_tensor(value)
+        and get_proxy_mode() is None
+    )
 
 
 def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tensor:
