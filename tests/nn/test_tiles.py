@@ -120,10 +120,10 @@ def test_many_initialisations(width, batch, monkeypatch) -> None:
 def test_when() -> None:
     """Counting those that vmap computes at once."""
     rays, angles = torch.zeros(10, 64), tiles.WORTH_TILES // 64
-    assert not tiles.worth_tiles(rays, angles)
-    assert tiles.worth_tiles(rays, angles + 1)
+    assert not tiles.worth_tiles(rays, angles, 64)
+    assert tiles.worth_tiles(rays, angles + 1, 64)
     seen = []
-    torch.vmap(torch.vmap(lambda r: seen.append(tiles.worth_tiles(r, angles // 3)) or r))(
+    torch.vmap(torch.vmap(lambda r: seen.append(tiles.worth_tiles(r, angles // 3, 64)) or r))(
         torch.zeros(2, 2, 10, 64)
     )
     assert seen == [True]

@@ -26,6 +26,7 @@ from helpers import (
 )
 from symgnn.geometry import Permutation, angle
 from symgnn.nn import AGN
+from symgnn.nn.movements import move
 from symgnn.nn.sources import a, theta, u, v
 from symgnn.topology import AddTopology, Movement, Topology
 
@@ -161,6 +162,28 @@ def test_parts_are_the_whole_cut(case, angles):
     for p in parts:
         vertices, inside = p.cut.vertices, p.cut.angles
         assert vertices.stop - vertices.start == 1 or inside.stop - inside.start <= angles
+
+
+@given(multigraphs(), st.integers(1, 30))
+@few
+def test_edge_parts_are_the_edges_by_target(case, most):
+    edge_index, nodes = case
+    topology = Topology.build(edge_index, nodes, angles=False)
+    cuts = topology.edge_cuts(most)
+    assert [node for cut in cuts for node in range(cut.start, cut.stop)] == list(range(nodes))
+    parts = [topology.edge_part(cut) for cut in cuts]
+    found = torch.cat([part.edges for part in parts]).long()
+    assert sorted(found.tolist()) == list(range(edge_index.shape[1]))
+    for cut, part in zip(cuts, parts, strict=True):
+        assert len(part.edges) <= most or cut.stop - cut.start == 1
+        source, target = edge_index[:, part.edges.long()]
+        assert torch.equal(
+            part.ends.view(-1, 2).long(), torch.stack([2 * target, 2 * source + 1], 1)
+        )
+        rows = torch.randn(len(part.edges), 3, generator=rng(0))
+        total = torch.zeros(nodes, 3).index_add(0, target, rows)[cut]
+        torch.testing.assert_close(move(rows, part.near.T), total)
+        torch.testing.assert_close(move(total, part.near), total[target - cut.start])
 
 
 @given(multigraphs(), st.integers(1, 4), st.integers(0, 10**6))

@@ -8,7 +8,7 @@ reduction of nothing is 0, whether sum, mean or max.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,7 @@ from symgnn.nn.movements import linear, move
 
 if TYPE_CHECKING:
     from symgnn.nn.sources import Measure
-    from symgnn.topology import Part, Topology
+    from symgnn.topology import EdgePart, Part, Topology
 
 EMPTY = {"sum": 0.0, "max": -torch.inf}
 
@@ -181,6 +181,67 @@ def _to_graphs(nodes: Tensor, field: Field, op: str) -> Tensor:
     return accumulate(nodes, topology.batch, topology.num_graphs, op)
 
 
+def in_chunk(chunk: int | None, function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """`function(*args)`; with chunks, it is computed again in the backward pass."""
+    if chunk is None or not torch.is_grad_enabled():
+        return function(*args)
+    found: Tensor = checkpoint(function, *args, use_reentrant=False)
+    return found
+
+
+class EdgeField(Field):
+    """A value on edges of which at most `chunk` are in memory at once, if only sums are read."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        compute: Callable[[EdgePart], Tensor],
+        like: Tensor,
+        last: nn.Linear | None,
+        folds: bool,
+        chunk: int,
+    ) -> None:
+        super().__init__(topology, "edge", like, last, keep=False, folds=folds)
+        self.compute = compute
+        self.chunk = chunk
+
+    @property
+    def rows(self) -> Tensor:
+        """All of them at once."""
+        if self._rows is None:
+            folded = self.folds and self.last is not None
+            self._rows = self.last(self.read) if folded else self.read  # type: ignore[misc]
+        return self._rows
+
+    @property
+    def read(self) -> Tensor:
+        """All of them at once, in the order of the edges."""
+        order = self.topology.edges.near.back_reads
+        return self._each(self.read_of).index_select(0, torch.argsort(order))
+
+    def read_of(self, part: EdgePart) -> Tensor:
+        """What linear maps of the value on a part are applied to."""
+        hidden = self.compute(part)
+        return hidden if self.folds or self.last is None else self.last(hidden)
+
+    def _each(self, function: Callable[[EdgePart], Tensor]) -> Tensor:
+        def one(cut: slice) -> Tensor:
+            return function(self.topology.edge_part(cut))
+
+        cuts = self.topology.edge_cuts(self.chunk)
+        return torch.cat([in_chunk(self.chunk, one, cut) for cut in cuts])
+
+    def _climb(self, to: str, op: str) -> Tensor:
+        if to == "graph" or op != "sum":
+            return super()._climb(to, op)
+
+        def total(part: EdgePart) -> Tensor:
+            rows = self.compute(part) if self._defers else self.read_of(part)
+            return move(at_least_float32(rows), part.near.T)
+
+        return self._each(total)
+
+
 class AngleField(Field):
     """A value on angles, computed for one part of the vertices at a time, `[angles, w]`.
 
@@ -232,13 +293,16 @@ class AngleField(Field):
     def _climb(self, to: str, op: str) -> Tensor:
         topology = self.topology
         if to == "ray":
-            parts = [self._ray_total(part, op) for part in topology.parts(self.chunk)]
-            if len(parts) == 1:
-                return parts[0]
-            like = self.hidden if self._defers and op == "sum" else self.rows
-            return torch.cat([at_least_float32(like.new_empty(0, like.shape[-1])), *parts])
+            return self._in_parts(op, self._ray_total)
         if to == "graph":
             return _to_graphs(self._total("node", op), self, op)
+        if (
+            to == "node"
+            and op == "sum"
+            and self.chunk is not None
+            and ("ray", op) not in self._totals
+        ):
+            return self._in_parts(op, self._node_total)
         rays = self._total("ray", op)
         if to == "node":
             if op == "sum":
@@ -250,23 +314,37 @@ class AngleField(Field):
         empty = rays.new_full((1, rays.shape[-1]), EMPTY[op])
         return lift(torch.cat([rays, empty]), index)
 
+    def _in_parts(self, op: str, total: Callable[[Part, str], Tensor]) -> Tensor:
+        """The totals of all parts, one after the other."""
+        topology = self.topology
+
+        def one(number: int) -> Tensor:
+            # made where it is read, so that with chunks it is not kept for the backward pass
+            return total(topology.part(number, self.chunk), op)
+
+        cuts = topology.cuts(self.chunk)
+        parts = [in_chunk(self.chunk, one, number) for number in range(len(cuts))]
+        if len(parts) == 1:
+            return parts[0]
+        like = self.hidden if self._defers and op == "sum" else self.rows
+        return torch.cat([at_least_float32(like.new_empty(0, like.shape[-1])), *parts])
+
     def _ray_total(self, part: Part, op: str) -> Tensor:
+        if op == "sum" and self.total is not None:
+            known = self.total(part)
+            if known is not None:
+                return known
         deferred = self._defers and op == "sum"
+        rows = at_least_float32(self.hidden_of(part) if deferred else self.rows_of(part))
+        near = part.pairs.near
+        if op == "sum":
+            return move(rows, near.T)
+        return accumulate(rows, near.reads.long(), near.back_offsets.shape[0] - 1, op)
 
-        def total() -> Tensor:
-            if op == "sum" and self.total is not None:
-                known = self.total(part)
-                if known is not None:
-                    return known
-            rows = at_least_float32(self.hidden_of(part) if deferred else self.rows_of(part))
-            near = part.pairs.near
-            if op == "sum":
-                return move(rows, near.T)
-            return accumulate(rows, near.reads.long(), near.back_offsets.shape[0] - 1, op)
-
-        if self.chunk is None or not torch.is_grad_enabled():
-            return total()
-        return checkpoint(total, use_reentrant=False)
+    def _node_total(self, part: Part, op: str) -> Tensor:
+        assert self.topology.rays is not None
+        near = self.topology.rays.near.part(part.cut.rays, part.cut.vertices)
+        return move(self._ray_total(part, op), near.T)
 
     def _count(self, to: str) -> Tensor:
         degree = self.topology.degree

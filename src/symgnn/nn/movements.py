@@ -40,17 +40,18 @@ def rays(x: Tensor, ends: Ends) -> Tensor:
     return move(x, ends.far) - move(x, ends.near)
 
 
-def can_look(value: Tensor) -> bool:
-    """Whether a number may decide what is computed: not while it is recorded, compiled or one of
-    many, and not where reading it would hold up a GPU.
-    """
+def recorded(value: Tensor) -> bool:
+    """Whether what is done is recorded, compiled or transformed by torch.func, not just done."""
     return (
-        type(value) is Tensor
-        and value.is_cpu
-        and not torch.compiler.is_compiling()
-        and not torch._C._functorch.is_functorch_wrapped_tensor(value)
-        and get_proxy_mode() is None
+        torch.compiler.is_compiling()
+        or torch._C._functorch.is_functorch_wrapped_tensor(value)
+        or get_proxy_mode() is not None
     )
+
+
+def can_look(value: Tensor) -> bool:
+    """Whether a number may decide what is computed; on a GPU, reading it would hold it up."""
+    return value.is_cpu and not recorded(value)
 
 
 def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tensor:

@@ -30,9 +30,11 @@ WORTH_TILES = 2**23
 WORTH_TILES_IF_KEPT = 2**26
 
 
-def worth_tiles(rays: Tensor, angles: int) -> bool:
-    """Whether an update with this many angles, which reads `rays [R, h]`, is better done so."""
-    return angles * rays.shape[-1] * _Copies.apply(rays).shape[0] > WORTH_TILES
+def worth_tiles(table: Tensor, angles: int, hidden: int) -> bool:
+    """Whether an update of this many angles and hidden numbers, which reads `table [R, w]`, is
+    better done so.
+    """
+    return angles * hidden * _Copies.apply(table).shape[0] > WORTH_TILES
 
 
 def tiled(

@@ -9,15 +9,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from symgnn.nn.fields import AngleField, Field, TiledField, edges_to_rays, measure_rays
+from symgnn.nn.fields import (
+    AngleField,
+    EdgeField,
+    Field,
+    TiledField,
+    edges_to_rays,
+    measure_rays,
+)
 from symgnn.nn.forms import After, Form, Grid
-from symgnn.nn.movements import Product, assemble, linear, move
+from symgnn.nn.movements import Product, assemble, linear, move, recorded
 from symgnn.nn.phi import Phi
+from symgnn.nn.portions import Portions
 from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import width_of
 from symgnn.nn.state import State
 from symgnn.nn.tiles import tiled, worth_tiles
-from symgnn.topology import Part, Topology
+from symgnn.topology import EdgePart, Part, Topology
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,8 @@ class Update(Updating):
         if self.domain == "angle":
             return self._angles(state, terms, keep)
         if self.domain == "edge":
+            if self._in_chunks(state):
+                return self._edges_in_chunks(state, terms)
             hidden = self._edges(state, terms)
         else:
             hidden = terms.table(state, ("",)) if self.domain == "node" else terms.bias
@@ -163,6 +173,8 @@ class Update(Updating):
                     terms.bias = terms.bias + constant
                 if isinstance(value, AngleField):
                     terms.angles.append((value.read_of, weight))
+                elif isinstance(value, EdgeField) and self._in_chunks(state):
+                    terms.edges.append((value.read_of, weight))
                 else:
                     terms.here.append((value.read, weight))
             elif source.domain == "graph":
@@ -183,6 +195,27 @@ class Update(Updating):
         table = terms.table(state, ("target", "source") if two else ("target",))
         return assemble(table.reshape(-1, len(self.phi.bias)), movement, terms.here)
 
+    def _in_chunks(self, state: State) -> bool:
+        """Whether edges go through in chunks, too."""
+        return self.domain == "edge" and state.chunk is not None and not recorded(self.phi.bias)
+
+    def _edges_in_chunks(self, state: State, terms: _Terms) -> Field:
+        assert state.chunk is not None
+        phi, width = self.phi, len(self.phi.bias)
+        table = Portions(terms.table(state, ("target", "source")).reshape(-1, width))
+        given = [(Portions(value), weight) for value, weight in terms.here]
+
+        def compute(part: EdgePart) -> Tensor:
+            hidden = table.rows(part.ends).view(-1, 2, width).sum(1)
+            for read, weight in terms.edges:
+                hidden = hidden + linear(read(part), weight)
+            for value, weight in given:
+                hidden = hidden + linear(value.rows(part.edges), weight)
+            return phi.finish(hidden)
+
+        like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
+        return EdgeField(state.topology, compute, like, phi.last, self._folds, state.chunk)
+
     def _angles(self, state: State, terms: _Terms, keep: bool) -> Field:
         """Vertex terms are added on N rows, ray terms on R; only what is left is on A rows."""
         topology, phi, width = state.topology, self.phi, len(self.phi.bias)
@@ -193,29 +226,28 @@ class Update(Updating):
             state, ("vertex", "", "first", "second") if two else ("vertex", "first")
         )
         table = table.reshape(2 * topology.num_nodes, table.shape[-1] // 2)
-        rays = move(table, topology.rays.both)
+        added = None
         if terms.rays:
-            none = rays.new_zeros(topology.num_rays, width)
+            none = table.new_zeros(topology.num_rays, width)
             places = ("first", "second") if two else ("first",)
-            rays = rays + torch.cat([terms.rays.get(place, none) for place in places], -1)
+            added = torch.cat([terms.rays.get(place, none) for place in places], -1)
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
-        flat, folds = rays.reshape(-1, width), self._folds
-        if self._may_tile(state) and worth_tiles(flat, topology.num_angles):
+        folds, rays_of = self._folds, _rays(table, added, state)
+        if self._may_tile(state, table):
+            (whole,) = topology.parts()
 
             def run(rows: bool) -> tuple[Tensor | None, Tensor]:
-                (whole,) = topology.parts()
+                flat = rays_of(whole).reshape(-1, width)
                 here = [(read(whole), weight) for read, weight in terms.angles]
                 last = phi.last if rows and not folds else None
                 return tiled(topology, two, flat, here, last, keep=rows)
 
             return TiledField(topology, run, like, phi.last, keep or self.after != After(), folds)
-        pieces = _pieces(rays, state)
 
         def compute(part: Part) -> Tensor:
             here = [(read(part), weight) for read, weight in terms.angles]
             movement = part.pairs.both if two else part.pairs.near
-            rows = assemble(pieces[part.number].reshape(-1, width), movement, here)
-            return phi.finish(rows)
+            return phi.finish(assemble(rays_of(part).reshape(-1, width), movement, here))
 
         return AngleField(topology, compute, like, phi.last, keep, state.chunk, folds=folds)
 
@@ -232,8 +264,8 @@ class Update(Updating):
             and not torch.is_autocast_enabled(last.weight.device.type)
         )
 
-    def _may_tile(self, state: State) -> bool:
-        """Whether there is a way in tiles."""
+    def _may_tile(self, state: State, table: Tensor) -> bool:
+        """Whether there is a way in tiles, and it is worth it."""
         phi = self.phi
         return (
             state.chunk is None
@@ -243,6 +275,7 @@ class Update(Updating):
             and phi.bias.device.type == "cpu"
             and not torch.is_autocast_enabled("cpu")
             and not torch.compiler.is_compiling()
+            and worth_tiles(table, state.topology.num_angles, len(phi.bias))
         )
 
 
@@ -356,6 +389,7 @@ class _Terms:
     bias: Tensor
     here: list[Product] = field(default_factory=list)  # on the update's own domain
     angles: list[tuple[Callable[[Part], Tensor], Tensor]] = field(default_factory=list)
+    edges: list[tuple[Callable[[EdgePart], Tensor], Tensor]] = field(default_factory=list)
     rays: dict[str, Tensor] = field(default_factory=dict)  # place -> what rays add `[R, h]`
     nodes: dict[Source, dict[str, Tensor]] = field(default_factory=dict)  # place -> map
     graph: Tensor | None = None  # what graphs add `[G, h]`
@@ -380,6 +414,24 @@ class _Terms:
             weight = torch.cat([maps.get(place, nothing) for place in places])
             table = table + linear(rows, weight)
         return table.expand(state.topology.num_nodes, -1)
+
+
+def _rays(table: Tensor, added: Tensor | None, state: State) -> Callable[[Part], Tensor]:
+    """What the rays of a part add, of what nodes add at both ends `[2 N, w]` and rays `[R, w]`."""
+    assert state.topology.rays is not None
+    both = state.topology.rays.both
+    if state.chunk is None or recorded(table):
+        rays = move(table, both)
+        pieces = _pieces(rays if added is None else rays + added, state)
+        return lambda part: pieces[part.number]
+    portions, more = Portions(table), None if added is None else _pieces(added, state)
+
+    def rays_of(part: Part) -> Tensor:
+        first, last = 2 * part.cut.rays.start, 2 * part.cut.rays.stop
+        rows = portions.rows(both.reads[first:last]).view(-1, 2, table.shape[1]).sum(1)
+        return rows if more is None else rows + more[part.number]
+
+    return rays_of
 
 
 def _pieces(rays: Tensor, state: State) -> Sequence[Tensor]:

@@ -36,6 +36,14 @@ class Cut(NamedTuple):
     angles: slice
 
 
+class EdgePart(NamedTuple):
+    """Some consecutive vertices with the M edges that end there, sorted by their target."""
+
+    edges: Tensor  # [M], their numbers
+    ends: Tensor  # [2 M], 2 i for the target i of each, and 2 j + 1 for its source j
+    near: Movement  # from the vertices, which are numbered from 0, to these edges
+
+
 class Part(NamedTuple):
     """A cut with the pairs of its rays, which are numbered from 0."""
 
@@ -255,20 +263,36 @@ class Topology:
 
     def _cut(self, angles: int) -> list[Cut]:
         assert self.rays is not None
-        # in numpy: reading single numbers of tensors is slow, and cannot be recorded
-        offsets = self.rays.near.back_offsets
-        first_ray = (offsets if offsets.is_cpu else offsets.cpu()).numpy().astype(np.int64)
+        first_ray = _numbers(self.rays.near.back_offsets)
         degree = np.diff(first_ray)
-        last_angle = np.cumsum(degree * (degree - 1))
-        cuts: list[Cut] = []
-        node = ray = before = 0
-        while node < self.num_nodes:
-            stop = int(np.searchsorted(last_angle, before + angles, side="right"))
-            stop = max(stop, node + 1)
-            last, after = int(first_ray[stop]), int(last_angle[stop - 1])
-            cuts.append(Cut(slice(node, stop), slice(ray, last), slice(before, after)))
-            node, ray, before = stop, last, after
-        return cuts
+        first_angle = np.concatenate([[0], np.cumsum(degree * (degree - 1))])
+        return [
+            Cut(
+                slice(start, stop),
+                slice(int(first_ray[start]), int(first_ray[stop])),
+                slice(int(first_angle[start]), int(first_angle[stop])),
+            )
+            for start, stop in _groups(first_angle, angles)
+        ]
+
+    def edge_cuts(self, edges: int) -> list[slice]:
+        """As many consecutive vertices at a time as at most that many edges end at (but one)."""
+        known: dict[int, list[slice]] = self.__dict__.setdefault("_edge_cuts", {})
+        if edges not in known:
+            first_edge = _numbers(self.edges.near.back_offsets)
+            groups = [slice(*group) for group in _groups(first_edge, edges)]
+            known[edges] = groups or [slice(0, 0)]
+        return known[edges]
+
+    def edge_part(self, vertices: slice) -> EdgePart:
+        """The edges that end at some consecutive vertices."""
+        starts = self.edges.near.back_offsets[vertices.start : vertices.stop + 1]
+        edges = self.edges.near.back_reads[int(starts[0]) : int(starts[-1])]
+        target, source = (end.reads.index_select(0, edges) for end in self.edges[:2])
+        ends = torch.stack([2 * target, 2 * source + 1], 1).flatten()
+        places = torch.arange(len(edges), device=edges.device, dtype=edges.dtype)
+        near = Movement(target - vertices.start, target[:0], places, starts - starts[0])
+        return EdgePart(edges, ends, near)
 
     def tiles(self, angles: int) -> list[Part]:
         """All :meth:`parts`, made once and kept."""
@@ -279,8 +303,13 @@ class Topology:
 
     def parts(self, angles: int | None = None) -> Iterator[Part]:
         """The cuts with their pairs, made one after the other."""
-        for number, cut in enumerate(self.cuts(angles)):
-            yield Part(number, cut, self._pairs(cut))
+        for number in range(len(self.cuts(angles))):
+            yield self.part(number, angles)
+
+    def part(self, number: int, angles: int | None = None) -> Part:
+        """One of the cuts with its pairs."""
+        cut = self.cuts(angles)[number]
+        return Part(number, cut, self._pairs(cut))
 
     def _pairs(self, cut: Cut) -> Ends:
         assert self.rays is not None
@@ -345,6 +374,24 @@ class Topology:
             f"Topology(graphs={self.num_graphs}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"angles={None if self.ray_index is None else self.num_angles})"
         )
+
+
+def _numbers(offsets: Tensor) -> np.ndarray:
+    """In numpy: reading single numbers of tensors is slow, and cannot be recorded."""
+    return (offsets if offsets.is_cpu else offsets.cpu()).numpy().astype(np.int64)
+
+
+def _groups(first: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Consecutive things, from and to, that have at most so many parts, or are one thing.
+
+    Those of thing i are numbered from `first[i]` to `first[i + 1]`.
+    """
+    start = 0
+    while start < len(first) - 1:
+        stop = int(np.searchsorted(first, first[start] + most, side="right")) - 1
+        stop = max(stop, start + 1)
+        yield start, stop
+        start = stop
 
 
 torch.export.register_dataclass(Topology, serialized_type_name="symgnn.Topology")
