@@ -1,7 +1,8 @@
 """DGN and AGN against the peers' own code, and the peers as specifications against their own code.
 
 Both sides have the same graphs, 64 numbers and two layers; edges, triplets and topology are made
-before. PyG's DimeNet++ gets its triplets in pure torch.
+before. PyG's DimeNet++ gets its triplets in pure torch. The process is as it comes: where memory is
+kept (`symgnn.train.keep_memory`) the peers gain more, as they ask for more of it.
 """
 
 from __future__ import annotations
@@ -246,4 +247,4 @@ def parts(quick: bool) -> list[Part]:
     return found + [Part(name, partial(specification, name, quick)) for name in SPECIFICATIONS]
 
 
-SUITE = Suite("peers", FINDING, parts)
+SUITE = Suite("peers", FINDING, parts, kept=False)

@@ -15,6 +15,7 @@ from symgnn.bench.claims import Claim
 from symgnn.bench.measure import MissingError, Rounds
 from symgnn.progress import OnProgress, bar
 from symgnn.store import environment, read_json, write_json
+from symgnn.train import keep_memory
 
 #: Two rounds without warming up: to see that a suite works.
 QUICK = Rounds(repeats=2, least=1, warm_up=0, seconds=1.0)
@@ -30,11 +31,15 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Suite:
-    """Things that are measured together; `finding` says what limits them."""
+    """Things that are measured together; `finding` says what limits them.
+
+    With `kept`, freed memory is kept, as in `symgnn train`; without, the process is as it comes.
+    """
 
     name: str
     finding: str
     parts: Callable[[bool], Sequence[Part]]  # whether quick -> what is measured
+    kept: bool = True
 
     @property
     def title(self) -> str:
@@ -70,6 +75,7 @@ class Suite:
             "claims": claims,
             "notes": list(dict.fromkeys(notes)),
             "threads": rounds.threads,
+            "kept_memory": self.kept,
             "quick": quick,
             "seconds": time.perf_counter() - began,
         }
@@ -85,15 +91,19 @@ def run_suites(
 ) -> dict[str, Any]:
     """Run suites one after the other; give results.json.
 
+    Those for which memory is not kept come first: it cannot be undone.
     With `out`, each is written to `out/NAME.json` as it ends, and results.json has all that are
     there, those of earlier calls too.
     """
     chosen = [suite_named(name) for name in names or SUITES]  # a wrong name is known at once
+    chosen.sort(key=lambda each: each.kept)
     before, done = torch.get_num_threads(), []
     rounds = replace(QUICK if quick else Rounds(), threads=threads or before)
     torch.set_num_threads(rounds.threads)
     try:
         for each in chosen:
+            if each.kept:
+                keep_memory()
             with bar(each.name) as on_progress:
                 result = each.run(rounds, quick, on_progress)
             result["environment"] = environment()

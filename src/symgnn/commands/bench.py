@@ -50,9 +50,6 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.bench.claims import missed
     from symgnn.bench.suite import recorded, run_suites
     from symgnn.bench.table import rich_table
-    from symgnn.train import keep_memory
-
-    keep_memory()
 
     def show(suite: dict[str, Any]) -> None:
         if not options.json:

@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from symgnn.nn.movements import Product, assemble, assembled, bag, in_front, move
 from symgnn.topology import Movement, Part, Topology
 
-#: How many hidden numbers a tile has, about: 1 MiB in single precision.
+#: How many hidden numbers of a tile each thread has, about: 1 MiB in single precision.
 TILE = 2**18
 #: From how many hidden numbers on tiles are used, though they compute them twice: where memory
 #: comes fresh from the system, and where it is kept.
 WORTH_TILES = 2**23
-WORTH_TILES_IF_KEPT = 2**26
+WORTH_TILES_IF_KEPT = 2**28
 
 
 def worth_tiles(table: Tensor, angles: int, hidden: int) -> bool:
@@ -54,7 +54,7 @@ def tiled(
     """
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
     weight, bias = (None, None) if last is None else (last.weight, last.bias)
-    size = max(TILE // rays.shape[-1], 1)
+    size = max(TILE * torch.get_num_threads() // rays.shape[-1], 1)
     return _Tiled.apply(_Tiles(topology, two, size, keep), rays, weight, bias, *flat)
 
 
