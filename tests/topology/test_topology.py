@@ -170,11 +170,13 @@ def test_edge_parts_are_the_edges_by_target(case, most):
     edge_index, nodes = case
     topology = Topology.build(edge_index, nodes, angles=False)
     cuts = topology.edge_cuts(most)
-    assert [node for cut in cuts for node in range(cut.start, cut.stop)] == list(range(nodes))
+    vertices, edges = ([cut[k] for cut in cuts] for k in (0, 1))
+    assert [v for cut in vertices for v in range(cut.start, cut.stop)] == list(range(nodes))
+    assert [e for cut in edges for e in range(cut.start, cut.stop)] == [*range(edge_index.shape[1])]
     parts = [topology.edge_part(cut) for cut in cuts]
-    found = torch.cat([part.edges for part in parts]).long()
+    found = torch.cat([edge_index[0, :0], *(part.edges for part in parts)]).long()
     assert sorted(found.tolist()) == list(range(edge_index.shape[1]))
-    for cut, part in zip(cuts, parts, strict=True):
+    for cut, part in zip(vertices, parts, strict=True):
         assert len(part.edges) <= most or cut.stop - cut.start == 1
         source, target = edge_index[:, part.edges.long()]
         assert torch.equal(

@@ -33,10 +33,9 @@ from symgnn.nn import build
 from symgnn.train import keep_memory
 
 FINDING = (
-    "In chunks, the hidden numbers of edges and angles are computed again in the backward pass; "
-    "what is kept are values on nodes, and the graph of operations of each chunk. That is small, "
-    "but it is allocated between large temporary values, which leaves holes that are not used "
-    "again: about half of the memory of the process is in use."
+    "In chunks, the hidden numbers of edges and angles are computed again in the backward pass. What "
+    "is kept are the topology and values on nodes; of a chunk nothing, not even its graph of "
+    "operations, which would lie scattered between large temporary values."
 )
 CHUNK, HIDDEN = 2**15, 32
 SIZES = (1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

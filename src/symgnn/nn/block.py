@@ -9,10 +9,11 @@ from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
+from symgnn.nn.form_update import FormUpdate
 from symgnn.nn.sources import DOMAINS, VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
-from symgnn.nn.update import FormUpdate, Update, Width
+from symgnn.nn.update import Update, Width
 
 
 def live(

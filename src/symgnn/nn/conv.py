@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from symgnn.nn.build import (
     spec_of,
     widths_of,
 )
+from symgnn.nn.chunks import Chunks
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.inputs import check_dimension, check_features, check_velocity, first_sizes, start
 from symgnn.nn.sources import DOMAIN_OF
@@ -124,15 +126,18 @@ class Conv(nn.Module):
         check_dimension(pos, self.dimension)
         options = ("in_channels", "edge_dim", "", "")
         check_features(topology, self.features, x, edge_attr, options=options)
-        state, scale = start(self.spec, pos, topology, x, edge_attr, chunk=self.chunk)
+        chunks = None if self.chunk is None else Chunks(self.chunk, self)
+        state, scale = start(self.spec, pos, topology, x, edge_attr, chunks=chunks)
         state.modules = self.measures  # type: ignore[assignment]
         if self.block.map is not None and self.block.map.velocity:
             state.velocity = check_velocity(vel, state.x)
-        state = self.block(state)
-        assert state.v is not None
+        with chunks or nullcontext():
+            state = self.block(state)
+            assert state.v is not None
+            rows = state.v.rows
         if self.block.map is None:
-            return state.v.rows
-        return state.v.rows, (state.x if scale is None else state.x / scale).to(pos.dtype)
+            return rows
+        return rows, (state.x if scale is None else state.x / scale).to(pos.dtype)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""

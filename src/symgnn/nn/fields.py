@@ -8,19 +8,20 @@ reduction of nothing is 0, whether sum, mean or max.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from symgnn.geometry.measures import at_least_float32, length, root
+from symgnn.nn.chunks import Chunks
 from symgnn.nn.movements import linear, move
 
 if TYPE_CHECKING:
     from symgnn.nn.sources import Measure
-    from symgnn.topology import EdgePart, Part, Topology
+    from symgnn.topology import Cut, EdgeCut, EdgePart, Part, Topology
 
 EMPTY = {"sum": 0.0, "max": -torch.inf}
 
@@ -181,16 +182,8 @@ def _to_graphs(nodes: Tensor, field: Field, op: str) -> Tensor:
     return accumulate(nodes, topology.batch, topology.num_graphs, op)
 
 
-def in_chunk(chunk: int | None, function: Callable[..., Tensor], *args: Any) -> Tensor:
-    """`function(*args)`; with chunks, it is computed again in the backward pass."""
-    if chunk is None or not torch.is_grad_enabled():
-        return function(*args)
-    found: Tensor = checkpoint(function, *args, use_reentrant=False)
-    return found
-
-
 class EdgeField(Field):
-    """A value on edges of which at most `chunk` are in memory at once, if only sums are read."""
+    """A value on edges of which only a chunk is in memory at once, if only sums are read."""
 
     def __init__(
         self,
@@ -199,37 +192,43 @@ class EdgeField(Field):
         like: Tensor,
         last: nn.Linear | None,
         folds: bool,
-        chunk: int,
+        chunks: Chunks,
     ) -> None:
         super().__init__(topology, "edge", like, last, keep=False, folds=folds)
         self.compute = compute
-        self.chunk = chunk
+        self.chunks = chunks
+        chunks.results.append(self._totals)
 
     @property
     def rows(self) -> Tensor:
         """All of them at once."""
-        if self._rows is None:
+        key = ("edge", "")
+        if key not in self._totals:
             folded = self.folds and self.last is not None
-            self._rows = self.last(self.read) if folded else self.read  # type: ignore[misc]
-        return self._rows
+            self._totals[key] = self.last(self.read) if folded else self.read  # type: ignore[misc]
+        return self._totals[key]
 
     @property
     def read(self) -> Tensor:
         """All of them at once, in the order of the edges."""
         order = self.topology.edges.near.back_reads
-        return self._each(self.read_of).index_select(0, torch.argsort(order))
+        rows = self._each(self.read_of, lambda cut: cut.edges)
+        return rows.index_select(0, torch.argsort(order))
 
     def read_of(self, part: EdgePart) -> Tensor:
         """What linear maps of the value on a part are applied to."""
         hidden = self.compute(part)
         return hidden if self.folds or self.last is None else self.last(hidden)
 
-    def _each(self, function: Callable[[EdgePart], Tensor]) -> Tensor:
-        def one(cut: slice) -> Tensor:
-            return function(self.topology.edge_part(cut))
+    def _each(
+        self, function: Callable[[EdgePart], Tensor], place: Callable[[EdgeCut], slice]
+    ) -> Tensor:
+        cuts = self.topology.edge_cuts(self.chunks.size)
 
-        cuts = self.topology.edge_cuts(self.chunk)
-        return torch.cat([in_chunk(self.chunk, one, cut) for cut in cuts])
+        def one(number: int) -> Tensor:
+            return function(self.topology.edge_part(cuts[number]))
+
+        return self.chunks.each(one, [place(cut) for cut in cuts], self.hidden)
 
     def _climb(self, to: str, op: str) -> Tensor:
         if to == "graph" or op != "sum":
@@ -239,14 +238,14 @@ class EdgeField(Field):
             rows = self.compute(part) if self._defers else self.read_of(part)
             return move(at_least_float32(rows), part.near.T)
 
-        return self._each(total)
+        return self._each(total, lambda cut: cut.vertices)
 
 
 class AngleField(Field):
     """A value on angles, computed for one part of the vertices at a time, `[angles, w]`.
 
-    With `chunk`, at most that many angles are in memory at once: a part is computed when it is
-    read, again each time, and again in the backward pass. Without, there is one part.
+    With `chunks`, a part is computed when it is read, again each time, and again in the backward
+    pass. Without, there is one part.
     """
 
     def __init__(
@@ -256,7 +255,7 @@ class AngleField(Field):
         like: Tensor,
         last: nn.Linear | None = None,
         keep: bool = True,
-        chunk: int | None = None,
+        chunks: Chunks | None = None,
         total: Callable[[Part], Tensor | None] | None = None,
         folds: bool = False,
     ) -> None:
@@ -264,13 +263,15 @@ class AngleField(Field):
         super().__init__(topology, "angle", like, last, keep, folds)
         self.compute = compute
         self.total = total  # a faster way to the sum over the angles of each first ray, if any
-        self.chunk = chunk
+        self.chunks = chunks
+        if chunks is not None:
+            chunks.results.append(self._totals)
         self._hidden_of: dict[int, Tensor] = {}
         self._rows_of: dict[int, Tensor] = {}
 
     def hidden_of(self, part: Part) -> Tensor:
         """What the last map is applied to."""
-        if self.chunk is not None:
+        if self.chunks is not None:
             return self.compute(part)
         if part.number not in self._hidden_of:
             self._hidden_of[part.number] = self.compute(part)
@@ -280,7 +281,7 @@ class AngleField(Field):
         """The value on the angles of a part."""
         if self.last is None:
             return self.hidden_of(part)
-        if self.chunk is not None:
+        if self.chunks is not None:
             return self.last(self.hidden_of(part))
         if part.number not in self._rows_of:
             self._rows_of[part.number] = self.last(self.hidden_of(part))
@@ -293,16 +294,16 @@ class AngleField(Field):
     def _climb(self, to: str, op: str) -> Tensor:
         topology = self.topology
         if to == "ray":
-            return self._in_parts(op, self._ray_total)
+            return self._in_parts(op, self._ray_total, lambda cut: cut.rays)
         if to == "graph":
             return _to_graphs(self._total("node", op), self, op)
         if (
             to == "node"
             and op == "sum"
-            and self.chunk is not None
+            and self.chunks is not None
             and ("ray", op) not in self._totals
         ):
-            return self._in_parts(op, self._node_total)
+            return self._in_parts(op, self._node_total, lambda cut: cut.vertices)
         rays = self._total("ray", op)
         if to == "node":
             if op == "sum":
@@ -314,20 +315,21 @@ class AngleField(Field):
         empty = rays.new_full((1, rays.shape[-1]), EMPTY[op])
         return lift(torch.cat([rays, empty]), index)
 
-    def _in_parts(self, op: str, total: Callable[[Part, str], Tensor]) -> Tensor:
+    def _in_parts(
+        self, op: str, total: Callable[[Part, str], Tensor], place: Callable[[Cut], slice]
+    ) -> Tensor:
         """The totals of all parts, one after the other."""
-        topology = self.topology
+        topology, chunks = self.topology, self.chunks
+        if chunks is None:
+            return total(topology.part(0), op)
 
         def one(number: int) -> Tensor:
-            # made where it is read, so that with chunks it is not kept for the backward pass
-            return total(topology.part(number, self.chunk), op)
+            # made where it is read, so that it is not kept for the backward pass
+            return total(topology.part(number, chunks.size), op)
 
-        cuts = topology.cuts(self.chunk)
-        parts = [in_chunk(self.chunk, one, number) for number in range(len(cuts))]
-        if len(parts) == 1:
-            return parts[0]
         like = self.hidden if self._defers and op == "sum" else self.rows
-        return torch.cat([at_least_float32(like.new_empty(0, like.shape[-1])), *parts])
+        places = [place(cut) for cut in topology.cuts(chunks.size)]
+        return chunks.each(one, places, at_least_float32(like))
 
     def _ray_total(self, part: Part, op: str) -> Tensor:
         if op == "sum" and self.total is not None:
@@ -399,7 +401,7 @@ class TiledField(AngleField):
         return self._made
 
 
-def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -> Field:
+def measure(source: Measure, x: Tensor, topology: Topology, chunks: Chunks | None) -> Field:
     """A measure of the coordinates `x [N, n]` on its domain."""
     if source.domain == "node":
         return Field(topology, "node", _column(source.function(x), 1))
@@ -407,10 +409,12 @@ def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -
         ends = move(x, topology.edges.far), move(x, topology.edges.near)
         return Field(topology, "edge", _column(source.function(*ends), 1))
 
+    read = partial(lift, x) if chunks is None else chunks.table(x).rows
+
     def compute(part: Part) -> Tensor:
         vertex = topology.ray_vertex[part.cut.rays]
         neighbour = topology.ray_neighbour[part.cut.rays]
-        rays = lift(x, neighbour) - lift(x, vertex)
+        rays = read(neighbour) - read(vertex)
         around: tuple = (vertex, topology.num_nodes) if source.grouped else ()
         rays = rays if source.per_ray is None else source.per_ray(rays, *around)
         of_first, of_second = rays if isinstance(rays, tuple) else (rays, rays)
@@ -419,7 +423,7 @@ def measure(source: Measure, x: Tensor, topology: Topology, chunk: int | None) -
             around = (lift(vertex, part.pairs.near.reads), topology.num_nodes)
         return _column(source.function(first, second, *around), 1)
 
-    return AngleField(topology, compute, x.new_empty(0, source.width or 1), chunk=chunk)
+    return AngleField(topology, compute, x.new_empty(0, source.width or 1), chunks=chunks)
 
 
 def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:

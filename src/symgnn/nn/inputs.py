@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32, length
+from symgnn.nn.chunks import Chunks
 from symgnn.nn.fields import AngleField, Field, accumulate, centroid, lift, spread
 from symgnn.nn.sources import Measure
 from symgnn.nn.spec import Spec, width_of
@@ -24,7 +25,7 @@ def start(
     edge_attr: Tensor | None = None,
     angle_attr: Tensor | None = None,
     u: Tensor | None = None,
-    chunk: int | None = None,
+    chunks: Chunks | None = None,
 ) -> tuple[State, Tensor | None]:
     """The state of the input, and by what its coordinates were scaled `[N, 1]`, if they were."""
     check_shape("pos", pos, "[N, n]")
@@ -34,11 +35,11 @@ def start(
             "apply AddTopology again, or del data.topology"
         )
     coordinates, scale = scaled(at_least_float32(pos), topology, spec.scaling)
-    state = State(topology, coordinates, chunk=chunk)
+    state = State(topology, coordinates, chunks=chunks)
     if edge_attr is not None:
         state.e = Field(topology, "edge", edge_attr)
     if angle_attr is not None:
-        state.a = _given_angles(topology, angle_attr, chunk)
+        state.a = _given_angles(topology, angle_attr, chunks)
     if u is not None:
         state.u = Field(topology, "graph", u)
     state.v = _first_nodes(spec, state, x)
@@ -87,13 +88,15 @@ def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
     return Field(state.topology, "node", torch.cat([r.to(dtype) for r in rows], -1))
 
 
-def _given_angles(topology: Topology, angle_attr: Tensor, chunk: int | None) -> AngleField:
+def _given_angles(topology: Topology, angle_attr: Tensor, chunks: Chunks | None) -> AngleField:
     """Angle features `[A, w]`, in the order of `topology.angle_index`."""
+    read = angle_attr.__getitem__ if chunks is None else chunks.table(angle_attr).rows
 
     def compute(part: Part) -> Tensor:
-        return angle_attr[part.cut.angles]
+        return read(part.cut.angles)
 
-    return AngleField(topology, compute, angle_attr.new_empty(0, angle_attr.shape[1]), chunk=chunk)
+    like = angle_attr.new_empty(0, angle_attr.shape[1])
+    return AngleField(topology, compute, like, chunks=chunks)
 
 
 def check_dimension(pos: Tensor, dimension: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.nn.block import Block, live, symmetry_of
+from symgnn.nn.chunks import Chunks
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.fields import Field
 from symgnn.nn.inputs import (
@@ -148,18 +150,18 @@ class Model(nn.Module):
         check_features(topology, features, x, edge_attr, angle_attr, u)
         if self.network.types:
             x = check_types(z, self.network.types, topology)
-        state, scale = start(
-            self.network.start, pos, topology, x, edge_attr, angle_attr, u, self.chunk
-        )
+        chunks = None if self.chunk is None else Chunks(self.chunk, self)
+        state, scale = start(self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks)
         state.modules = self.measures  # type: ignore[assignment]
         if self.needs_velocity:
             state.velocity = check_velocity(vel, state.x)
         answers: list[Tensor] = []
         silent = len(self.blocks) - len(self.readouts)
-        for k, block in enumerate(self.blocks):
-            state = block(state)
-            if k >= silent:
-                answers.append(self._read(self.readouts[k - silent](copy(state))))
+        with chunks or nullcontext():
+            for k, block in enumerate(self.blocks):
+                state = block(state)
+                if k >= silent:
+                    answers.append(self._read(self.readouts[k - silent](copy(state))))
         if answers:
             return sum(answers[1:], answers[0])
         return (state.x if scale is None else state.x / scale).to(pos.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from symgnn.nn.chunks import Chunks
 from symgnn.nn.fields import Field, measure, measure_lines
 from symgnn.nn.sources import VALUE_OF, Initial, Measure, Operator, Source
 from symgnn.topology import Topology
@@ -23,7 +24,7 @@ class State:
     e: Field | None = None
     a: Field | None = None
     u: Field | None = None
-    chunk: int | None = None  # how many angles may be in memory at once
+    chunks: Chunks | None = None  # where not everything may be in memory at once
     messages: Field | None = None  # the edge update on all pairs, for maps that read it
     start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
     given: Mapping[str, Field] = field(default_factory=dict)  # the values that came with the graph
@@ -36,7 +37,7 @@ class State:
         if isinstance(source, Measure):
             if source.name not in self.measured:
                 self.measured[source.name] = measure(
-                    self.function(source), self.x, self.topology, self.chunk
+                    self.function(source), self.x, self.topology, self.chunks
                 )
             found: Field = self.measured[source.name]
             return found

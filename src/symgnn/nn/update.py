@@ -17,15 +17,14 @@ from symgnn.nn.fields import (
     edges_to_rays,
     measure_rays,
 )
-from symgnn.nn.forms import After, Form, Grid
-from symgnn.nn.movements import Product, assemble, linear, move, recorded
+from symgnn.nn.forms import After
+from symgnn.nn.movements import Product, assemble, linear, move
 from symgnn.nn.phi import Phi
-from symgnn.nn.portions import Portions
 from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import width_of
 from symgnn.nn.state import State
 from symgnn.nn.tiles import tiled, worth_tiles
-from symgnn.topology import EdgePart, Part, Topology
+from symgnn.topology import EdgePart, Part
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Updating(nn.Module):
                 before = None if old is None else old.rows_of(part)
                 return self.after.gated(self.after.activated(new.rows_of(part)), self.gate, before)
 
-            return AngleField(new.topology, compute, new.rows, chunk=new.chunk)
+            return AngleField(new.topology, compute, new.rows, chunks=new.chunks)
         rows = self.after.activated(new.rows)
         gated = self.after.gated(rows, self.gate, None if old is None else old.rows)
         result = Field(state.topology, self.domain, gated)
@@ -197,24 +196,25 @@ class Update(Updating):
 
     def _in_chunks(self, state: State) -> bool:
         """Whether edges go through in chunks, too."""
-        return self.domain == "edge" and state.chunk is not None and not recorded(self.phi.bias)
+        return self.domain == "edge" and state.chunks is not None and not state.chunks.plain
 
     def _edges_in_chunks(self, state: State, terms: _Terms) -> Field:
-        assert state.chunk is not None
-        phi, width = self.phi, len(self.phi.bias)
-        table = Portions(terms.table(state, ("target", "source")).reshape(-1, width))
-        given = [(Portions(value), weight) for value, weight in terms.here]
+        chunks, phi, width = state.chunks, self.phi, len(self.phi.bias)
+        assert chunks is not None
+        table = chunks.table(terms.table(state, ("target", "source")).reshape(-1, width))
+        given = [(chunks.table(value), chunks.share(weight)) for value, weight in terms.here]
+        edges = [(read, chunks.share(weight)) for read, weight in terms.edges]
 
         def compute(part: EdgePart) -> Tensor:
             hidden = table.rows(part.ends).view(-1, 2, width).sum(1)
-            for read, weight in terms.edges:
+            for read, weight in edges:
                 hidden = hidden + linear(read(part), weight)
             for value, weight in given:
                 hidden = hidden + linear(value.rows(part.edges), weight)
             return phi.finish(hidden)
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
-        return EdgeField(state.topology, compute, like, phi.last, self._folds, state.chunk)
+        return EdgeField(state.topology, compute, like, phi.last, self._folds, chunks)
 
     def _angles(self, state: State, terms: _Terms, keep: bool) -> Field:
         """Vertex terms are added on N rows, ray terms on R; only what is left is on A rows."""
@@ -244,12 +244,16 @@ class Update(Updating):
 
             return TiledField(topology, run, like, phi.last, keep or self.after != After(), folds)
 
+        maps = [weight for _, weight in terms.angles]
+        maps = maps if state.chunks is None else list(map(state.chunks.share, maps))
+
         def compute(part: Part) -> Tensor:
-            here = [(read(part), weight) for read, weight in terms.angles]
+            reads = (read(part) for read, _ in terms.angles)
+            here = list(zip(reads, maps, strict=True))
             movement = part.pairs.both if two else part.pairs.near
             return phi.finish(assemble(rays_of(part).reshape(-1, width), movement, here))
 
-        return AngleField(topology, compute, like, phi.last, keep, state.chunk, folds=folds)
+        return AngleField(topology, compute, like, phi.last, keep, state.chunks, folds=folds)
 
     @property
     def _folds(self) -> bool:
@@ -268,7 +272,7 @@ class Update(Updating):
         """Whether there is a way in tiles, and it is worth it."""
         phi = self.phi
         return (
-            state.chunk is None
+            state.chunks is None
             and state.topology.pairs is not None
             and len(phi.linears) == 2
             and not (phi.dropout and self.training)
@@ -277,109 +281,6 @@ class Update(Updating):
             and not torch.compiler.is_compiling()
             and worth_tiles(table, state.topology.num_angles, len(phi.bias))
         )
-
-
-class FormUpdate(Updating):
-    """An update whose phi is a :class:`Form`."""
-
-    def __init__(
-        self,
-        form: Callable[..., Form],
-        domain: str,
-        sources: Sequence[Source],
-        sizes: Mapping[str, int],
-        out: int,
-        width: Width,
-        aggregation: Mapping[str, str],
-        dimension: int | None = None,
-        after: After | None = None,
-    ) -> None:
-        super().__init__(domain, sources, sizes, aggregation, dimension, after)
-        if self.absent:
-            raise ValueError(f"{domain}: reads {self.absent[0]}, which is not there")
-        self.phi = form(self.widths, out, width.of(domain))
-        self._finish(self.phi.out, sizes)
-        own = [source for source in self.sources if source.domain == "edge"]
-        #: Whether all that it reads of edges is the same for an edge and its reverse, so that its
-        #: first half needs to be computed only once for both.
-        self.on_lines = (
-            domain == "edge"
-            and type(self.phi).home is not Form.home
-            and bool(own)
-            and all(isinstance(source, Measure) and source.both_ways for source in own)
-        )
-
-    def value(self, state: State, keep: bool) -> Field:
-        """The values where they live, lifted, and what the form makes of them."""
-        topology, values = state.topology, [self._value(source, state) for source in self.sources]
-        values = [self._typed(v) if isinstance(v, Tensor) else v for v in values]
-        at_home = self.phi.home(*(v if isinstance(v, Tensor) else v.hidden for v in values))
-        if self.domain != "angle":
-            pairs = zip(self.sources, at_home, strict=True)
-            rows = [self._lift(s, v, topology) for s, v in pairs if v is not None]
-            return Field(topology, self.domain, self.phi.here(*rows))
-        read: list[tuple[AngleField | Sequence[Tensor], str]] = []
-        for source, value, moved in zip(self.sources, values, at_home, strict=True):
-            if isinstance(value, AngleField):
-                read.append((value, ""))
-            elif moved is not None:
-                rays, end = _to_rays(source, moved, topology)
-                read.append((_pieces(rays, state), end))
-
-        def compute(part: Part) -> Tensor:
-            rows = [
-                self._typed(value.rows_of(part))
-                if isinstance(value, AngleField)
-                else move(value[part.number], getattr(part.pairs, end))
-                for value, end in read
-            ]
-            return self.phi.here(*rows)
-
-        def total(part: Part) -> Tensor | None:
-            if type(self.phi).total is Form.total or torch.compiler.is_compiling():
-                return None
-            key = f"grid of part {part.number}"
-            if key not in state.measured:
-                state.measured[key] = Grid(part.pairs, topology.ray_vertex[part.cut.rays])
-            grid: Grid = state.measured[key]
-            if not grid.is_full:
-                return None
-            rows = [
-                self._typed(value.rows_of(part))
-                if isinstance(value, AngleField)
-                else value[part.number]
-                for value, _ in read
-            ]
-            return self.phi.total(grid, *rows)
-
-        like = state.x.new_empty(0, self.out)
-        return AngleField(topology, compute, like, chunk=state.chunk, total=total)
-
-    def _typed(self, rows: Tensor) -> Tensor:
-        """In the type of the form's weights: coordinates may have another one."""
-        like = next(self.phi.parameters(), None)
-        return rows if like is None or not rows.is_floating_point() else rows.to(like.dtype)
-
-    def _value(self, source: Source, state: State) -> Tensor | AngleField:
-        """A source where it lives."""
-        if isinstance(source, Reduction):
-            return self._reduced(source, state)
-        if self.on_lines and source.domain == "edge" and state.topology.lines is not None:
-            assert isinstance(source, Measure)
-            return state.on_lines(source)
-        value = state.get(source)
-        return value if isinstance(value, AngleField) else value.rows
-
-    def _lift(self, source: Source, rows: Tensor, topology: Topology) -> Tensor:
-        """Rows where a source lives as nodes, edges or graphs read it."""
-        if source.domain == self.domain:
-            lines = topology.lines if self.on_lines else None
-            return rows if lines is None else move(rows, lines)
-        if source.domain == "graph":
-            rows = move(rows, topology.graphs)
-            return rows if self.domain == "node" else move(rows, topology.edges.near)
-        ends = topology.edges
-        return move(rows, ends.near if source.place == "target" else ends.far)
 
 
 @dataclass
@@ -419,39 +320,19 @@ class _Terms:
 def _rays(table: Tensor, added: Tensor | None, state: State) -> Callable[[Part], Tensor]:
     """What the rays of a part add, of what nodes add at both ends `[2 N, w]` and rays `[R, w]`."""
     assert state.topology.rays is not None
-    both = state.topology.rays.both
-    if state.chunk is None or recorded(table):
+    both, chunks = state.topology.rays.both, state.chunks
+    if chunks is None:
         rays = move(table, both)
-        pieces = _pieces(rays if added is None else rays + added, state)
-        return lambda part: pieces[part.number]
-    portions, more = Portions(table), None if added is None else _pieces(added, state)
+        rays = rays if added is None else rays + added
+        return lambda part: rays
+    nodes, more = chunks.table(table), None if added is None else chunks.table(added)
 
     def rays_of(part: Part) -> Tensor:
         first, last = 2 * part.cut.rays.start, 2 * part.cut.rays.stop
-        rows = portions.rows(both.reads[first:last]).view(-1, 2, table.shape[1]).sum(1)
-        return rows if more is None else rows + more[part.number]
+        rows = nodes.rows(both.reads[first:last]).view(-1, 2, table.shape[1]).sum(1)
+        return rows if more is None else rows + more.rows(part.cut.rays)
 
     return rays_of
-
-
-def _pieces(rays: Tensor, state: State) -> Sequence[Tensor]:
-    """Rows on rays, cut as the parts of the topology are."""
-    if state.chunk is None:
-        return [rays]
-    cuts = state.topology.cuts(state.chunk)
-    return rays.split([cut.rays.stop - cut.rays.start for cut in cuts])
-
-
-def _to_rays(source: Source, rows: Tensor, topology: Topology) -> tuple[Tensor, str]:
-    """Rows where a source lives on the rays `[R, w]`, and which end of an angle reads them."""
-    assert topology.rays is not None
-    end = "far" if source.place.startswith("second") else "near"
-    if source.domain == "graph":
-        rows = move(rows, topology.graphs)
-    if source.domain == "edge":
-        return edges_to_rays(rows, topology, into=source.place.endswith(" in")), end
-    ends = topology.rays
-    return move(rows, ends.far if source.place in ("first", "second") else ends.near), end
 
 
 def _add(terms: dict[str, Tensor], place: str, term: Tensor) -> None:

@@ -2,12 +2,13 @@
 
 from symgnn.topology.movement import Ends, Movement
 from symgnn.topology.neighbours import KNNGraph, RadiusGraph, knn_graph, radius_graph
-from symgnn.topology.topology import Cut, EdgePart, Part, Topology
+from symgnn.topology.topology import Cut, EdgeCut, EdgePart, Part, Topology
 from symgnn.topology.transform import AddTopology
 
 __all__ = [
     "AddTopology",
     "Cut",
+    "EdgeCut",
     "EdgePart",
     "Ends",
     "KNNGraph",

@@ -36,6 +36,13 @@ class Cut(NamedTuple):
     angles: slice
 
 
+class EdgeCut(NamedTuple):
+    """Some consecutive vertices with all edges that end there: their numbers, by target."""
+
+    vertices: slice
+    edges: slice
+
+
 class EdgePart(NamedTuple):
     """Some consecutive vertices with the M edges that end there, sorted by their target."""
 
@@ -275,23 +282,26 @@ class Topology:
             for start, stop in _groups(first_angle, angles)
         ]
 
-    def edge_cuts(self, edges: int) -> list[slice]:
+    def edge_cuts(self, edges: int) -> list[EdgeCut]:
         """As many consecutive vertices at a time as at most that many edges end at (but one)."""
-        known: dict[int, list[slice]] = self.__dict__.setdefault("_edge_cuts", {})
+        known: dict[int, list[EdgeCut]] = self.__dict__.setdefault("_edge_cuts", {})
         if edges not in known:
-            first_edge = _numbers(self.edges.near.back_offsets)
-            groups = [slice(*group) for group in _groups(first_edge, edges)]
-            known[edges] = groups or [slice(0, 0)]
+            first = _numbers(self.edges.near.back_offsets)
+            known[edges] = [
+                EdgeCut(slice(start, stop), slice(int(first[start]), int(first[stop])))
+                for start, stop in _groups(first, edges)
+            ]
         return known[edges]
 
-    def edge_part(self, vertices: slice) -> EdgePart:
+    def edge_part(self, cut: EdgeCut) -> EdgePart:
         """The edges that end at some consecutive vertices."""
-        starts = self.edges.near.back_offsets[vertices.start : vertices.stop + 1]
-        edges = self.edges.near.back_reads[int(starts[0]) : int(starts[-1])]
+        first, last = cut.vertices.start, cut.vertices.stop
+        starts = self.edges.near.back_offsets[first : last + 1] - cut.edges.start
+        edges = self.edges.near.back_reads[cut.edges]
         target, source = (end.reads.index_select(0, edges) for end in self.edges[:2])
         ends = torch.stack([2 * target, 2 * source + 1], 1).flatten()
         places = torch.arange(len(edges), device=edges.device, dtype=edges.dtype)
-        near = Movement(target - vertices.start, target[:0], places, starts - starts[0])
+        near = Movement(target - first, target[:0], places, starts)
         return EdgePart(edges, ends, near)
 
     def tiles(self, angles: int) -> list[Part]:
