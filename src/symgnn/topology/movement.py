@@ -89,14 +89,23 @@ def pairs_of(degree: Tensor, number: Tensor) -> Ends:
     rows = torch.arange(total, device=degree.device, dtype=degree.dtype)
     rays = torch.arange(count, device=degree.device, dtype=degree.dtype)
     first = torch.repeat_interleave(rays, degree - 1, output_size=total)
-    j = number[first]
-    k = rows - start[first]
-    k = k + (k >= j)  # a ray makes no pair with itself
+    begin, j = start[first], number[first]
+    k = rows - begin
+    k += k >= j  # a ray makes no pair with itself
     second = first - j + k
-    twin = start[second] + j - (j > k).to(j.dtype)  # where the same two stand the other way round
+    twin = start[second] + j
+    twin -= (j > k).to(twin.dtype)  # where the same two stand the other way round
     of_first = Movement(first, rows[:0], rows, start)
     of_second = Movement(second, rows[:0], twin, start)
-    return Ends(of_first, of_second, _interleaved(of_first, of_second))
+    # each ray is as often a first as a second one: its places as a second one follow at once
+    back = torch.empty_like(rows).repeat(2)
+    back[begin.add_(rows)] = rows
+    back[begin.add_(degree[first]).sub_(1)] = twin
+    starts = torch.stack([2 * start[:-1], start[:-1] + start[1:]], 1).flatten()
+    starts = torch.cat([starts, 2 * start[-1:]])
+    both = torch.stack([2 * first, 2 * second + 1], 1).flatten()
+    offsets = torch.arange(0, 2 * total + 1, 2, device=degree.device, dtype=degree.dtype)
+    return Ends(of_first, of_second, Movement(both, offsets, back, starts))
 
 
 def _interleaved(near: Movement, far: Movement) -> Movement:
