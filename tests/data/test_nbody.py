@@ -201,6 +201,33 @@ def test_states_are_drawn_as_published(particles: int, n: int) -> None:
     assert abs(np.corrcoef(found.charge.flatten(), found.pos[..., 0].flatten())[0, 1]) < 0.04
 
 
+@pytest.mark.parametrize(("seed", "skip"), [(43, 0), (43, 2), (7, 1)])
+def test_the_numbers_are_those_of_the_published_program(seed: int, skip: int) -> None:
+    """In the order in which it draws them: charges, positions, velocities, noise of no size."""
+    drawn = np.random.RandomState(seed)
+    states = []
+    for _ in range(skip + 3):
+        charge = drawn.choice(np.array([-1.0, 0.0, 1.0]), size=(5, 1), p=[0.5, 0, 0.5])
+        pos, vel = drawn.randn(3, 5), drawn.randn(3, 5)
+        for _ in range(2):
+            drawn.randn(49, 3, 5)
+        states.append((charge[:, 0], pos.T, (vel / np.linalg.norm(vel, axis=0) * 0.5).T))
+    parts = zip(*states[skip:], strict=True)
+    charge, pos, vel = (torch.from_numpy(np.stack(part)) for part in parts)
+    found = simulate_charged(3, seed=seed, skip=skip, frames=[0, 1])
+    expected = integrate_charged(pos, vel, charge, frames=[0, 1])
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_splits_follow_each_other() -> None:
+    found = simulate_charged(2, seed=43, skip=12_000, frames=[0, 1])
+    assert torch.equal(NBody("test", **SMALL)[1].pos, found.pos[1, 0].float())
+    found = simulate_charged(1, seed=43, skip=10_001, frames=[0, 1])
+    more = NBody("validation", **SMALL | {"train": 10_001})
+    assert torch.equal(more[0].pos, found.pos[0, 0].float())
+
+
 def test_the_same_seed_gives_the_same_trajectories() -> None:
     first, again, fewer, other = (
         simulate_charged(count, seed=seed, frames=[0, 1])
@@ -235,7 +262,7 @@ def test_progress_is_reported() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_graphs_have_the_published_fields(n: int) -> None:
     graphs = NBody("test", **SMALL, dimension=n)
-    found = simulate_charged(2, seed=(43, 2), dimension=n, frames=[0, 1])
+    found = simulate_charged(2, seed=43, skip=12_000, dimension=n, frames=[0, 1])
     assert len(graphs) == 2
     for k, data in enumerate(graphs):
         assert torch.equal(data.pos, found.pos[k, 0].float())
@@ -426,6 +453,7 @@ def test_bar_only_if_asked_for_and_slow(
         ({"dimension": True}, "dimension: True is not possible; pass an integer >= 1"),
         ({"seed": -1}, "seed: -1 is not possible; pass an integer >= 0"),
         ({"seed": (1, None)}, "seed: None is not possible"),
+        ({"skip": -1}, "skip: -1 is not possible; pass an integer >= 0"),
         ({"frames": []}, r"frames: \[\] is not possible; pass a list of rising integers"),
         ({"frames": [3, 3]}, r"frames: \[3, 3\] is not possible; pass a list of rising"),
         ({"frames": 3}, "frames: 3 is not possible; pass a list"),

@@ -33,8 +33,8 @@ from symgnn.nn import build
 from symgnn.train import keep_memory
 
 FINDING = (
-    "In chunks, the hidden numbers of edges and angles are computed again in the backward pass. What "
-    "is kept are the topology and values on nodes; of a chunk nothing, not even its graph of "
+    "In chunks, the hidden numbers of edges and angles are computed again in the backward pass. "
+    "What is kept are the topology and values on nodes; of a chunk nothing, not even its graph of "
     "operations, which would lie scattered between large temporary values."
 )
 CHUNK, HIDDEN = 2**15, 32

@@ -59,7 +59,6 @@ NBODY = Experiment(
         {"GN": 0.0107, "EGNN": 0.0071},
         near=0.002,  # three standard errors over the trajectories of a test set
         note="The table of EGNN's paper also has: Linear 0.0819, SE(3) Transformer 0.0244, Tensor "
-        "Field Network 0.0155, Radial Field 0.0104. Its trajectories are others than these, of the "
-        "same distribution.",
+        "Field Network 0.0155, Radial Field 0.0104. Its trajectories are these, to rounding.",
     ),
 )
