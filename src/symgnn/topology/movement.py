@@ -89,18 +89,18 @@ def pairs_of(degree: Tensor, number: Tensor) -> Ends:
     rows = torch.arange(total, device=degree.device, dtype=degree.dtype)
     rays = torch.arange(count, device=degree.device, dtype=degree.dtype)
     first = torch.repeat_interleave(rays, degree - 1, output_size=total)
-    begin, j = start[first], number[first]
+    begin, j = start.index_select(0, first), number.index_select(0, first)
     k = rows - begin
     k += k >= j  # a ray makes no pair with itself
     second = first - j + k
-    twin = start[second] + j
+    twin = start.index_select(0, second) + j
     twin -= (j > k).to(twin.dtype)  # where the same two stand the other way round
     of_first = Movement(first, rows[:0], rows, start)
     of_second = Movement(second, rows[:0], twin, start)
     # each ray is as often a first as a second one: its places as a second one follow at once
     back = torch.empty_like(rows).repeat(2)
     back[begin.add_(rows)] = rows
-    back[begin.add_(degree[first]).sub_(1)] = twin
+    back[begin.add_(degree.index_select(0, first)).sub_(1)] = twin
     starts = torch.stack([2 * start[:-1], start[:-1] + start[1:]], 1).flatten()
     starts = torch.cat([starts, 2 * start[-1:]])
     both = torch.stack([2 * first, 2 * second + 1], 1).flatten()

@@ -29,8 +29,12 @@ def joined(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
         key = key.sort().values
     vertex, neighbour = key // max(num_nodes, 1), key % max(num_nodes, 1)
     source, target = edge_index
-    target_key, source_key = target * num_nodes + source, source * num_nodes + target
-    _check_rays(key, torch.cat([target_key, source_key])[(source != target).repeat(2)])
+    # the ray (target, source) of each edge, then the ray (source, target)
+    wanted = torch.stack([target * num_nodes + source, source * num_nodes + target])
+    found = torch.searchsorted(key, wanted)
+    loops = source == target
+    found = torch.where(loops, key.numel(), found)
+    _check_rays(key, wanted, found, loops)
 
     has_angles = torch.bincount(vertex, minlength=num_nodes)[vertex] > 1
     vertex, neighbour = vertex[has_angles], neighbour[has_angles]
@@ -38,12 +42,7 @@ def joined(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
     # where each ray went; those of vertices with one neighbour went nowhere
     place = torch.where(has_angles, has_angles.cumsum(0) - 1, count)
     place = torch.cat([place, place.new_full((1,), count)])
-
-    def ray_of(wanted: Tensor) -> Tensor:
-        found = torch.searchsorted(key, wanted)
-        return place[torch.where(source == target, key.numel(), found)]
-
-    target_ray, source_ray = ray_of(target_key), ray_of(source_key)
+    target_ray, source_ray = place.index_select(0, found.flatten()).view_as(found)
     ray_edge, weight = _edges_of_rays(source_ray, target_ray, count)
     return {
         "ray_index": torch.stack([vertex, neighbour]),
@@ -54,13 +53,16 @@ def joined(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
     }
 
 
-def _check_rays(key: Tensor, wanted: Tensor) -> None:
-    """The sorted rays are exactly those of the edges; they may come from elsewhere."""
-    found = torch.searchsorted(key, wanted)
+def _check_rays(key: Tensor, wanted: Tensor, found: Tensor, loops: Tensor) -> None:
+    """The sorted rays are exactly those of the edges that are no loops.
+
+    They may come from elsewhere. `found [2, E]` is where those that are `wanted` should be.
+    """
     hit = torch.zeros(key.numel() + 1, dtype=torch.bool, device=key.device)
-    hit[found] = True
-    there = torch.cat([key, key.new_full((1,), -1)])[found] == wanted
-    if not bool(there.all()) or not bool(hit[:-1].all()):
+    hit[found.flatten()] = True
+    there = torch.cat([key, key.new_full((1,), -1)]).index_select(0, found.flatten())
+    right = (there.view_as(wanted) == wanted) | loops
+    if not bool(right.all()) or not bool(hit[:-1].all()):
         raise ValueError(
             "ray_index: does not belong to edge_index; apply AddTopology once the edges are final"
         )
