@@ -98,7 +98,7 @@ def pairs_of(degree: Tensor, number: Tensor) -> Ends:
     of_first = Movement(first, rows[:0], rows, start)
     of_second = Movement(second, rows[:0], twin, start)
     # each ray is as often a first as a second one: its places as a second one follow at once
-    back = torch.empty_like(rows).repeat(2)
+    back = rows.new_empty(2 * total)
     back[begin.add_(rows)] = rows
     back[begin.add_(degree.index_select(0, first)).sub_(1)] = twin
     starts = torch.stack([2 * start[:-1], start[:-1] + start[1:]], 1).flatten()
