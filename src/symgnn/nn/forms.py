@@ -33,22 +33,21 @@ class Grid:
         """Whether at least a quarter of it is angles: else it is not worth it."""
         return self.vertices * self.degree**2 <= 4 * len(self.angle)
 
-    def weigh(self, weights: Tensor, values: Tensor, then: Callable[[Tensor], Tensor]) -> Tensor:
-        """`then(sum_k weights_jkb values_kc)`, `[A, b], [R, c] -> [R, ...]`, with no value lifted
-        to the angles: a product of matrices for each vertex. `then` gets `[rows, b, c]`, some
-        vertices at a time, so that they stay in the processor's cache.
+    def weigh(self, weights: Tensor, values: Tensor, expand: Callable[[Tensor], Tensor]) -> Tensor:
+        """`sum_kb weights_jkb expand(values)_kbc`, `[A, b], [R, w] -> [R, c]`, with no value lifted
+        to the angles: a product of matrices for each vertex. `expand` gives `[rows, b, c]` of
+        `[rows, w]`, some vertices at a time, so that they stay in the processor's cache.
         """
-        b, c = weights.shape[1], values.shape[1]
-        size = self.vertices * self.degree
+        b, size = weights.shape[1], self.vertices * self.degree
         grid = weights.new_zeros(size * self.degree, b).index_copy(0, self.angle, weights)
-        grid = grid.view(size, self.degree, b).transpose(1, 2)
-        grid = grid.reshape(self.vertices, self.degree * b, self.degree)
-        rows = values.new_zeros(size, c).index_copy(0, self.ray, values)
-        rows = rows.view(self.vertices, self.degree, c)
-        some = max(AT_ONCE // max(self.degree * b * c, 1), 1)
+        grid = grid.view(self.vertices, self.degree, self.degree * b)
+        rows = values.new_zeros(size, values.shape[1]).index_copy(0, self.ray, values)
+        some = max(AT_ONCE // max(self.degree * b * values.shape[1], 1), 1)
         parts = [
-            then(torch.bmm(*part).view(-1, b, c))
-            for part in zip(grid.split(some), rows.split(some), strict=True)
+            torch.bmm(one, expand(other).reshape(len(one), self.degree * b, -1)).flatten(0, 1)
+            for one, other in zip(
+                grid.split(some), rows.split(some * max(self.degree, 1)), strict=True
+            )
         ]
         return torch.cat(parts).index_select(0, self.ray)
 

@@ -156,9 +156,11 @@ def _bilinear(bilinear: int) -> type[Form]:
 
         def total(self, grid: Grid, *values: Tensor) -> Tensor:
             message, angular = values
-            weight = self.weight.flatten(1)
+            weight = self.weight.transpose(0, 1)  # a map for each of the angular values
             return grid.weigh(
-                self.angular(angular), message, lambda rows: F.linear(rows.flatten(1), weight)
+                self.angular(angular),
+                message,
+                lambda rows: F.linear(rows, weight.flatten(0, 1)).unflatten(1, weight.shape[:2]),
             )
 
     return Bilinear
@@ -202,8 +204,8 @@ def _product(interaction: int, basis_embedding: int) -> type[Form]:
             message, angular = values
             first, second = self.angular
             # the second map commutes with the sum over angles
-            weight: Tensor = second.weight.T  # type: ignore[assignment]
-            return grid.weigh(first(angular), message, lambda rows: (rows * weight).sum(1))
+            weight: Tensor = second.weight.T.contiguous()  # type: ignore[operator]
+            return grid.weigh(first(angular), message, lambda rows: rows.unsqueeze(1) * weight)
 
     return Product
 
