@@ -43,12 +43,13 @@ class Grid:
         grid = grid.view(self.vertices, self.degree, self.degree * b)
         rows = values.new_zeros(size, values.shape[1]).index_copy(0, self.ray, values)
         some = max(AT_ONCE // max(self.degree * b * values.shape[1], 1), 1)
-        parts = [
-            torch.bmm(one, expand(other).reshape(len(one), self.degree * b, -1)).flatten(0, 1)
-            for one, other in zip(
-                grid.split(some), rows.split(some * max(self.degree, 1)), strict=True
-            )
-        ]
+        parts = []
+        for one, other in zip(
+            grid.split(some), rows.split(some * max(self.degree, 1)), strict=True
+        ):
+            wide = expand(other)
+            wide = wide.reshape(len(one), self.degree * b, wide.shape[-1])
+            parts.append(torch.bmm(one, wide).flatten(0, 1))
         return torch.cat(parts).index_select(0, self.ray)
 
 
