@@ -452,6 +452,7 @@ def test_bar_only_if_asked_for_and_slow(
         ({"particles": 0}, "particles: 0 is not possible; pass an integer >= 1"),
         ({"dimension": True}, "dimension: True is not possible; pass an integer >= 1"),
         ({"seed": -1}, "seed: -1 is not possible; pass an integer >= 0"),
+        ({"seed": 2**32}, "seed: 4294967296 is not possible; pass an integer below"),
         ({"seed": (1, None)}, "seed: None is not possible"),
         ({"skip": -1}, "skip: -1 is not possible; pass an integer >= 0"),
         ({"frames": []}, r"frames: \[\] is not possible; pass a list of rising integers"),

@@ -70,7 +70,8 @@ def simulate_charged(
     particles = integer("particles", particles, 1)
     dimension = integer("dimension", dimension, 1)
     for part in seed if isinstance(seed, Sequence) else (seed,):
-        integer("seed", part, 0)
+        if integer("seed", part, 0) >= 2**32:
+            raise ValueError(f"seed: {part} is not possible; pass an integer below 2**32")
     drawn, normal = np.random.RandomState(seed), np.empty((count, 2, dimension, particles))
     charge = np.empty((count, particles))
     for number in range(-skip, count):

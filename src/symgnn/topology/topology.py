@@ -394,9 +394,11 @@ def _numbers(offsets: Tensor) -> np.ndarray:
 def _groups(first: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """Consecutive things, from and to, that have at most so many parts, or are one thing.
 
-    Those of thing i are numbered from `first[i]` to `first[i + 1]`.
+    Those of thing i are numbered from `first[i]` to `first[i + 1]`. Of nothing, one empty group.
     """
     start = 0
+    if len(first) == 1:
+        yield 0, 0
     while start < len(first) - 1:
         stop = int(np.searchsorted(first, first[start] + most, side="right")) - 1
         stop = max(stop, start + 1)
