@@ -18,8 +18,7 @@ What each network is given besides the products of the charges on edges:
 Combined and CGN have a layer less, as elsewhere.
 
 A step on a batch with two initialisations took 129 ms (EGNN), 98 (DGN), 169 (CGN), 165 (Combined)
-and 54 (GN) on one busy core. By this the quick protocol takes about 35 minutes on two cores; that
-was computed, not run.
+and 54 (GN) on one busy core.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NBODY = Experiment(
     {"hidden": 64, "mlp_hidden": 64, "aggregation": "sum"},
     5e-4,
     Protocol(10_000, 1, 100, 2000),
-    Protocol(200, 2, 100, 20),
+    Protocol(100, 2, 100, 10),
     (Claim("EGNN", "below", "GN"), Claim("DGN", "below", "GN")),
     (
         *(Row(block, "sum", "egnn-velocity") for block in ("EGNN", "DGN", "CGN", "Combined")),
