@@ -7,11 +7,10 @@ from torch_geometric.data import Batch, Data
 
 from helpers import both_ways
 from nn.peers import E_GCL
-from symgnn.bench import products, shapes
+from symgnn.bench import egnn, products, shapes
 from symgnn.bench.angles import AngleUpdate, Concatenated
-from symgnn.bench.egnn import PublishedLayer
 from symgnn.bench.products import Product
-from symgnn.nn import tiles
+from symgnn.nn import from_peer, tiles
 from symgnn.topology import Topology
 
 
@@ -82,11 +81,14 @@ def test_with_the_counted_products_the_update_can_be_computed() -> None:
 
 def test_the_published_layer_is_the_published_layer() -> None:
     torch.manual_seed(0)
-    ours = PublishedLayer(6).double()
+    ours = egnn.E_GCL(6).double()
     theirs = E_GCL(6, 6, coords_agg="sum").double()
     theirs.load_state_dict(ours.state_dict())
-    edges = both_ways([(0, 1), (0, 2), (0, 3), (2, 3)])
+    edges = torch.tensor([[0, 1, 0, 2, 3], [1, 0, 2, 3, 0]])
     h = torch.randn(4, 6, dtype=torch.float64)
     x = torch.randn(4, 3, dtype=torch.float64)
-    for mine, other in zip(ours(h, x, edges), theirs(h, edges, x), strict=True):
+    moved = ours(h, x, edges)
+    for mine, other in zip(moved, theirs(h, edges.flip(0), x), strict=True):
+        torch.testing.assert_close(mine, other)
+    for mine, other in zip(moved, from_peer(ours)(h, x, edges), strict=True):
         torch.testing.assert_close(mine, other)

@@ -18,7 +18,7 @@ from symgnn.bench.suite import QUICK, Suite
 COUNTS = {
     "angles": (8, 7),
     "blocks": (14, 0),
-    "peers": (15, 8),
+    "peers": (37, 8),
     "topology": (8, 8),
     "seeds": (2, 0),
 }
@@ -114,9 +114,9 @@ def test_compile() -> None:
 def test_without_egnn_the_rest_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "egnn_pytorch", None)
     found = quick("peers")
-    assert len(found["notes"]) == len(SHAPES) + 1  # of each shape, and of its specification
+    assert len(found["notes"]) == len(SHAPES) + 1  # of each shape, and of the atoms
     assert all("pip install egnn-pytorch" in note for note in found["notes"])
-    assert counts(found) == (10, 8)
+    assert counts(found) == (28, 8)
 
 
 def test_triplets_are_all_of_them() -> None:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
-from torch_geometric.nn.models import DimeNetPlusPlus, SchNet, dimenet, schnet
+from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet, dimenet, schnet
 
 from symgnn.bench.claims import Claim
-from symgnn.bench.egnn import PublishedLayer
+from symgnn.bench.egnn import E_GCL
 from symgnn.bench.measure import MissingError, Rounds, medians, paired
-from symgnn.bench.shapes import SHAPES, Shape, clouds
+from symgnn.bench.shapes import CLOUDS, SHAPES, Shape
 from symgnn.bench.steps import HIDDEN, LAYERS, model_step, network, training_step
 from symgnn.bench.suite import Part, Suite
 from symgnn.nn import DGNConv, Model, from_peer
@@ -33,9 +33,17 @@ FINDING = (
     "computes them once for an edge and its reverse. DimeNet++ lifts a message to every triplet; "
     "AGN, and DimeNet++ as a specification, do not."
 )
-EGNN, DIMENET, CUTOFF = 4.0, 3.0, 5.0
-#: As specifications on the same core, over their own code.
-SPECIFICATIONS = {"SchNet": 1.0, "DimeNetPlusPlus": 1.5, "EGNN_Sparse": 1.0}
+DIMENET, CUTOFF = 3.0, 5.0
+#: EGNN over DGN.
+DGN_OVER = {"egnn-pytorch": 4.0, "EGNN as published": None}
+#: Their own code over their specifications on the same core.
+SPECIFICATIONS = {
+    "SchNet": 1.0,
+    "DimeNet": 1.0,
+    "DimeNet++": 1.5,
+    "egnn-pytorch": 1.0,
+    "EGNN as published": 1.0,
+}
 
 #: Signature: (features [N, h], coordinates [N, n]) -> both, moved by a layer.
 Layer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -73,24 +81,34 @@ def _always(value: Any) -> Callable[..., Any]:
 
 def dimenet_plus_plus(layers: int, quick: bool = False) -> nn.Module:
     """PyG's, 64 wide; else with its defaults. Quick: with fewer basis functions, made sooner."""
-    bases = (2, 2) if quick else (7, 6)
-    return DimeNetPlusPlus(
-        HIDDEN, 1, layers, HIDDEN, 8, HIDDEN, *bases, CUTOFF, output_initializer="glorot_orthogonal"
-    )
+    return DimeNetPlusPlus(HIDDEN, 1, layers, HIDDEN, 8, HIDDEN, *_bases(quick), **_NOT_ZERO)
 
 
-def schnet_of(layers: int) -> nn.Module:
+def dimenet_of(layers: int, quick: bool = False) -> nn.Module:
+    """PyG's, as above."""
+    return DimeNet(HIDDEN, 1, layers, 8, *_bases(quick), **_NOT_ZERO)
+
+
+def _bases(quick: bool) -> tuple[int, int]:
+    return (2, 2) if quick else (7, 6)
+
+
+#: By default their last weights are zeros, and so is all that they give.
+_NOT_ZERO: dict[str, Any] = {"cutoff": CUTOFF, "output_initializer": "glorot_orthogonal"}
+
+
+def schnet_of(layers: int, quick: bool = False) -> nn.Module:
     """PyG's, 64 wide; else with its defaults."""
     return SchNet(HIDDEN, HIDDEN, layers, 50, cutoff=CUTOFF)
 
 
-def egnn_sparse(dimension: int) -> nn.Module:
+def egnn_sparse() -> nn.Module:
     """A layer of egnn-pytorch, 64 wide; else with its defaults."""
     try:
         from egnn_pytorch import EGNN_Sparse
     except ImportError:
         raise MissingError("egnn-pytorch is not installed; pip install egnn-pytorch") from None
-    found: nn.Module = EGNN_Sparse(HIDDEN, pos_dim=dimension, m_dim=HIDDEN)
+    found: nn.Module = EGNN_Sparse(HIDDEN, m_dim=HIDDEN)
     return found
 
 
@@ -109,10 +127,11 @@ def layers_step(
 
 
 def in_space(batch: Batch) -> Batch:
-    """The same edges with coordinates in three dimensions, for which DimeNet++ is written."""
+    """The same edges, with types of atoms, in three dimensions, for which DimeNet++ is written."""
     batch = batch.clone()
     rng = torch.Generator().manual_seed(0)
-    batch.pos = torch.randn(batch.num_nodes, 3, generator=rng)
+    if batch.pos.shape[1] != 3:
+        batch.pos = torch.randn(batch.num_nodes, 3, generator=rng)
     batch.z = torch.randint(1, 10, (batch.num_nodes,), generator=rng)
     batch.x = torch.randn(batch.num_nodes, HIDDEN, generator=rng)
     batch.edge_attr = None
@@ -144,20 +163,34 @@ def _call_sparse(
     return out[:, x.shape[1] :], out[:, : x.shape[1]]
 
 
-def against_egnn(shape: Shape, quick: bool, published: bool, rounds: Rounds) -> Iterator[Claim]:
+def _call_published(
+    layer: nn.Module, edge_index: Tensor, v: Tensor, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    return layer(v, x, edge_index)
+
+
+class PeerLayer(NamedTuple):
+    """A layer of EGNN in other people's code: what makes it, and what calls it."""
+
+    make: Callable[[], nn.Module]
+    call: Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+PEER_LAYERS = {
+    "egnn-pytorch": PeerLayer(egnn_sparse, _call_sparse),
+    "EGNN as published": PeerLayer(partial(E_GCL, HIDDEN), _call_published),
+}
+PEER_NETWORKS = {"SchNet": schnet_of, "DimeNet": dimenet_of, "DimeNet++": dimenet_plus_plus}
+
+
+def against_egnn(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterator[Claim]:
     """DGN with the neighbour-sum map against EGNN, layer by layer."""
     torch.manual_seed(0)
     batch = in_space(shape.batch(quick))
     convs, ours = dgn_layers(batch)
-    theirs: list[Layer]
-    if published:
-        name, bound = "EGNN as published", None
-        modules = nn.ModuleList(PublishedLayer(HIDDEN) for _ in range(LAYERS))
-        theirs = [partial(_call_published, layer, batch.edge_index) for layer in modules]
-    else:
-        name, bound = "egnn-pytorch", EGNN
-        modules = nn.ModuleList(egnn_sparse(3) for _ in range(LAYERS))
-        theirs = [partial(_call_sparse, layer, batch.edge_index) for layer in modules]
+    peer = PEER_LAYERS[name]
+    modules = nn.ModuleList(peer.make() for _ in range(LAYERS))
+    theirs: list[Layer] = [partial(peer.call, layer, batch.edge_index) for layer in modules]
     times = rounds.alternate(
         {
             name: layers_step(modules, theirs, batch.x, batch.pos),
@@ -165,13 +198,7 @@ def against_egnn(shape: Shape, quick: bool, published: bool, rounds: Rounds) -> 
         }
     )
     ratio, seconds = paired(times[name], times["DGN"]), medians(times, name, "DGN")
-    yield Claim(shape.name, f"{name} over DGN", ratio, bound, "least", seconds=seconds)
-
-
-def _call_published(
-    layer: nn.Module, edge_index: Tensor, v: Tensor, x: Tensor
-) -> tuple[Tensor, Tensor]:
-    return layer(v, x, edge_index)
+    yield Claim(shape.name, f"{name} over DGN", ratio, DGN_OVER[name], "least", seconds=seconds)
 
 
 def against_pyg(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
@@ -202,35 +229,39 @@ def peer_step(peer: nn.Module, batch: Batch) -> Callable[[], None]:
     )
 
 
-def specification(name: str, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+def specification(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterator[Claim]:
     """A peer as a specification, with the same weights, against its own code."""
     torch.manual_seed(0)
-    batch = Batch.from_data_list(clouds(2, 8) if quick else clouds())
-    shape = "atoms up to 5 units apart"
+    batch = in_space(shape.batch(quick))
     with on_graph(batch):
-        if name == "EGNN_Sparse":
-            runs = _layers_alone(batch)
-        else:
-            peer = schnet_of(3) if name == "SchNet" else dimenet_plus_plus(3, quick)
-            ours = from_peer(peer)
-            assert isinstance(ours, Model)
-            runs = {"theirs": peer_step(peer, batch), "ours": model_step(ours, batch)}
-        times = rounds.alternate(runs)
+        twice = network_twice if name in PEER_NETWORKS else layer_twice
+        times = rounds.alternate(twice(name, batch, quick))
     ratio, seconds = paired(times["theirs"], times["ours"]), medians(times, "theirs", "ours")
     bound = SPECIFICATIONS[name]
-    yield Claim(shape, f"{name} over its specification", ratio, bound, "least", seconds)
+    yield Claim(shape.name, f"{name} over its specification", ratio, bound, "least", seconds)
 
 
-def _layers_alone(batch: Batch) -> dict[str, Callable[[], None]]:
-    peer = egnn_sparse(3)
+def network_twice(name: str, batch: Batch, quick: bool) -> dict[str, Callable[[], None]]:
+    """Steps of one of PyG's networks and of its specification."""
+    peer = PEER_NETWORKS[name](3, quick)
     ours = from_peer(peer)
-    x, topology = torch.randn(batch.num_nodes, HIDDEN), Topology.of(batch, angles=False)
+    assert isinstance(ours, Model)
+    atoms = batch.clone()
+    atoms.x = None
+    return {"theirs": peer_step(peer, batch), "ours": model_step(ours, atoms)}
+
+
+def layer_twice(name: str, batch: Batch, quick: bool) -> dict[str, Callable[[], None]]:
+    """Steps of a layer of EGNN and of its specification."""
+    make, call = PEER_LAYERS[name]
+    peer = make()
+    ours, topology = from_peer(peer), Topology.of(batch, angles=False)
     layers: dict[str, tuple[nn.Module, Layer]] = {
-        "theirs": (peer, partial(_call_sparse, peer, batch.edge_index)),
+        "theirs": (peer, partial(call, peer, batch.edge_index)),
         "ours": (ours, partial(_call_conv, ours, batch.edge_index, topology)),
     }
     return {
-        name: layers_step(nn.ModuleList([module]), [layer], x, batch.pos)
+        name: layers_step(nn.ModuleList([module]), [layer], batch.x, batch.pos)
         for name, (module, layer) in layers.items()
     }
 
@@ -239,12 +270,13 @@ def parts(quick: bool) -> list[Part]:
     """DGN and AGN on each shape, then the specifications."""
     found = []
     for shape in SHAPES:
-        found += [
-            Part(shape.name, partial(against_egnn, shape, quick, False)),
-            Part(shape.name, partial(against_egnn, shape, quick, True)),
-            Part(shape.name, partial(against_pyg, shape, quick)),
-        ]
-    return found + [Part(name, partial(specification, name, quick)) for name in SPECIFICATIONS]
+        found += [Part(shape.name, partial(against_egnn, shape, quick, name)) for name in DGN_OVER]
+        found.append(Part(shape.name, partial(against_pyg, shape, quick)))
+    return found + [
+        Part(shape.name, partial(specification, shape, quick, name))
+        for shape in (CLOUDS, *SHAPES)
+        for name in SPECIFICATIONS
+    ]
 
 
 SUITE = Suite("peers", FINDING, parts, kept=False)

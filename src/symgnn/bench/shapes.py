@@ -115,6 +115,11 @@ COLOURED = Shape(
 )
 TOURS = Shape("tours", lambda quick: tours(2, (26, 30)) if quick else tours(), "TSP")
 MOLECULES = Shape("molecules", lambda quick: molecules(8 if quick else 512), "QM9")
+CLOUDS = Shape(
+    "atoms up to 5 units apart",
+    lambda quick: clouds(2, 8) if quick else clouds(),
+    "QM9",
+)
 POLYTOPES = {dimension: _polytopes(dimension) for dimension in (3, 4, 5)}
 #: Those that most suites use.
 SHAPES = (SUPERPIXELS, TOURS, MOLECULES, POLYTOPES[4])
