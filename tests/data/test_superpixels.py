@@ -213,6 +213,22 @@ def test_the_sample() -> None:
     assert weighted.edge_attr.shape == (weighted.num_edges, 1)
 
 
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_standardised(name: str) -> None:
+    plain, found = (load(name, source="sample", standardise=how) for how in (False, True))
+    mean, deviation = (
+        torch.tensor(found.about[f"feature {what}"]) for what in ("mean", "deviation")
+    )
+    x = torch.cat([data.x for data in found.train])
+    assert torch.allclose(x * deviation + mean, torch.cat([d.x for d in plain.train]), atol=1e-6)
+    assert x.mean(0).abs().max() < 0.4
+    assert 0.7 < x.std(0).min() <= x.std(0).max() < 1.3
+    pos = torch.cat([data.pos for data in found.train])
+    assert pos.mean(0).abs().max() < 0.1 * found.scale
+    whole = torch.cat([data.pos for data in plain.train])
+    assert torch.allclose(pos + found.scale / 2, whole, atol=1e-5)
+
+
 def test_kept_and_taken_from_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there is not made again; and of all that is there, a part can be taken."""
     folder = shared("mnist")

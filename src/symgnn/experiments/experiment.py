@@ -59,7 +59,9 @@ class Experiment:
     rows: tuple[Row, ...] = ROWS
     by_validation: bool = False  # weights with the lowest validation error are tested, not the last
     of_block: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # beside `network`
-    data_of_block: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as `options`
+    data: Mapping[str, Any] = field(default_factory=dict)  # options of `symgnn.data.load`
+    #: As `data`, beside it.
+    data_of_block: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     published: Published | None = None  # None for the paper's own numbers
 
     def protocol(self, name: str) -> Protocol:

@@ -40,8 +40,10 @@ class Settings:
 
     def load(self, block: str | None = None, jobs: int = 1) -> Splits:
         """The data, as a block is given them."""
-        of_block = EXPERIMENTS[self.experiment].data_of_block.get(block or "", {})
-        options = {**self.protocol.options, **of_block, "limit": self.protocol.limit}
+        experiment = EXPERIMENTS[self.experiment]
+        of_block = experiment.data_of_block.get(block or "", {})
+        options = {**experiment.data, **self.protocol.options, **of_block}
+        options["limit"] = self.protocol.limit
         if self.source is not None:
             options["source"] = self.source
         if "jobs" in dataset(self.experiment).options:

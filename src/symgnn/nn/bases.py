@@ -159,8 +159,9 @@ class Spherical(nn.Module):
         else:
             phase = self.zeros * d
             waves = torch.stack([torch.sin(phase), torch.cos(phase)], -1)
-            powers = d.unsqueeze(-1) ** -torch.arange(1, self.degrees + 1, device=d.device)
-            waves = (waves * (self.factors * powers.unsqueeze(-2)).sum(-1)).sum(-1)
+            powers = d.view(-1, 1) ** -torch.arange(1, self.degrees + 1, device=d.device)
+            factors = (powers @ self.factors.flatten(0, 2).T).view_as(waves)
+            waves = (waves * factors).sum(-1)
         return (envelope(d, self.exponent) * waves).flatten(1)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:

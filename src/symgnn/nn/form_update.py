@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from symgnn.nn.fields import AngleField, Field, edges_to_rays
-from symgnn.nn.forms import After, Form, Grid
+from symgnn.nn.forms import After, Form
 from symgnn.nn.movements import move
 from symgnn.nn.sources import Measure, Reduction, Source
 from symgnn.nn.state import State
@@ -65,8 +64,6 @@ class FormUpdate(Updating):
                 rays, end = _to_rays(source, moved, topology)
                 read.append((_cut(rays, state), end))
 
-        grid_of = partial(_grid, topology, state.measured if state.chunks is None else None)
-
         def compute(part: Part) -> Tensor:
             rows = ((rows_of(part), end) for rows_of, end in read)
             return self.phi.here(*(move(r, getattr(part.pairs, e)) if e else r for r, e in rows))
@@ -74,8 +71,7 @@ class FormUpdate(Updating):
         def total(part: Part) -> Tensor | None:
             if type(self.phi).total is Form.total or torch.compiler.is_compiling():
                 return None
-            grid = grid_of(part)
-            return self.phi.total(grid, *(r(part) for r, _ in read)) if grid.is_full else None
+            return self.phi.total(topology.grid(part), *(r(part) for r, _ in read))
 
         like = state.x.new_empty(0, self.out)
         return AngleField(topology, compute, like, chunks=state.chunks, total=total)
@@ -128,13 +124,3 @@ def _cut(rays: Tensor, state: State) -> Callable[[Part], Tensor]:
         return lambda part: rays
     table = state.chunks.table(rays)
     return lambda part: table.rows(part.cut.rays)
-
-
-def _grid(topology: Topology, known: dict[str, Any] | None, part: Part) -> Grid:
-    """The angles of a part as a grid; kept among what is `known`, where there is one part."""
-    found: Grid | None = None if known is None else known.get("grid")
-    if found is None:
-        found = Grid(part.pairs, topology.ray_vertex[part.cut.rays])
-        if known is not None:
-            known["grid"] = found
-    return found

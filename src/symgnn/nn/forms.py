@@ -8,49 +8,37 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from symgnn.topology import Ends
+from symgnn.topology import Grid
 
 #: How many numbers of a value are worked on at a time: 1 MiB in single precision.
 AT_ONCE = 2**18
 
 
-class Grid:
-    """The angles of some vertices as a dense grid, all filled up to the largest degree D."""
-
-    def __init__(self, pairs: Ends, vertex: Tensor) -> None:
-        first, second = pairs.near.reads.long(), pairs.far.reads.long()
-        _, vertex, degree = torch.unique_consecutive(
-            vertex, return_inverse=True, return_counts=True
-        )
-        start = degree.cumsum(0) - degree
-        self.vertices, self.degree = len(degree), int(degree.max()) if len(degree) else 0
-        number = torch.arange(len(vertex), device=vertex.device) - start[vertex]
-        self.ray = vertex * self.degree + number
-        self.angle = self.ray[first] * self.degree + number[second]
-
-    @property
-    def is_full(self) -> bool:
-        """Whether at least a quarter of it is angles: else it is not worth it."""
-        return self.vertices * self.degree**2 <= 4 * len(self.angle)
-
-    def weigh(self, weights: Tensor, values: Tensor, expand: Callable[[Tensor], Tensor]) -> Tensor:
-        """`sum_kb weights_jkb expand(values)_kbc`, `[A, b], [R, w] -> [R, c]`, with no value lifted
-        to the angles: a product of matrices for each vertex. `expand` gives `[rows, b, c]` of
-        `[rows, w]`, some vertices at a time, so that they stay in the processor's cache.
-        """
-        b, size = weights.shape[1], self.vertices * self.degree
-        grid = weights.new_zeros(size * self.degree, b).index_copy(0, self.angle, weights)
-        grid = grid.view(self.vertices, self.degree, self.degree * b)
-        rows = values.new_zeros(size, values.shape[1]).index_copy(0, self.ray, values)
-        some = max(AT_ONCE // max(self.degree * b * values.shape[1], 1), 1)
-        parts = []
-        for one, other in zip(
-            grid.split(some), rows.split(some * max(self.degree, 1)), strict=True
-        ):
-            wide = expand(other)
-            wide = wide.reshape(len(one), self.degree * b, wide.shape[-1])
-            parts.append(torch.bmm(one, wide).flatten(0, 1))
-        return torch.cat(parts).index_select(0, self.ray)
+def weigh(
+    grid: Grid, weights: Tensor, values: Tensor, expand: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """`sum_kb weights_jkb expand(values)_kbc`, `[A, b], [R, w] -> [R, c]`, with no value lifted to
+    the angles: a product of matrices for each vertex. `expand` gives `[rows, b, c]` of `[rows, w]`,
+    some vertices at a time, so that they stay in the processor's cache.
+    """
+    b, w = weights.shape[1], values.shape[1]
+    sizes = [
+        (min(some, vertices - start), degree)
+        for vertices, degree in grid.sizes
+        for some in [max(AT_ONCE // (degree * b * w), 1)]
+        for start in range(0, vertices, some)
+    ]
+    if not sizes:
+        return expand(values).sum(1)
+    places, cells = [n * d for n, d in sizes], [n * d * d for n, d in sizes]
+    table = weights.new_zeros(sum(cells), b).index_copy(0, grid.angle, weights)
+    rows = values.new_zeros(sum(places), w).index_copy(0, grid.ray, values)
+    parts = []
+    for (n, d), one, other in zip(sizes, table.split(cells), rows.split(places), strict=True):
+        wide = expand(other)
+        wide = wide.reshape(n, d * b, wide.shape[-1])
+        parts.append(torch.bmm(one.view(n, d, d * b), wide).flatten(0, 1))
+    return torch.cat(parts).index_select(0, grid.ray)
 
 
 class Form(nn.Module):

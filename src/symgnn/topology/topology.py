@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.topology.checks import check_edges, check_positions
+from symgnn.topology.grid import Grid
 from symgnn.topology.movement import (
     Ends,
     Movement,
@@ -339,6 +340,15 @@ class Topology:
         kind = narrow_type(cut.angles.stop - cut.angles.start)
         number = number - self.rays.near.back_offsets[vertex]
         return pairs_of(self.degree[vertex].to(kind), number.to(kind))
+
+    def grid(self, part: Part) -> Grid:
+        """The angles of a part as squares; of all angles, made once and kept."""
+        if part.cut.rays != slice(0, self.num_rays):
+            return Grid.of(part.pairs, self.ray_vertex[part.cut.rays])
+        known: dict[str, Grid] = self.__dict__
+        if "_grid" not in known:
+            known["_grid"] = Grid.of(part.pairs, self.ray_vertex)
+        return known["_grid"]
 
     @property
     def angle_index(self) -> Tensor:

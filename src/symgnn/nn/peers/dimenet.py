@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot_orthogonal
 
 from symgnn.nn.bases import bessel, spherical
-from symgnn.nn.forms import Form, Grid
+from symgnn.nn.forms import Form, weigh
 from symgnn.nn.network import Network
 from symgnn.nn.peers.common import Same, embedding
 from symgnn.nn.sources import Measure, a, e, reduce, v
 from symgnn.nn.spec import Spec
+from symgnn.topology import Grid
 
 
 def dimenet(
@@ -157,7 +158,8 @@ def _bilinear(bilinear: int) -> type[Form]:
         def total(self, grid: Grid, *values: Tensor) -> Tensor:
             message, angular = values
             weight = self.weight.transpose(0, 1)  # a map for each of the angular values
-            return grid.weigh(
+            return weigh(
+                grid,
                 self.angular(angular),
                 message,
                 lambda rows: F.linear(rows, weight.flatten(0, 1)).unflatten(1, weight.shape[:2]),
@@ -205,7 +207,7 @@ def _product(interaction: int, basis_embedding: int) -> type[Form]:
             first, second = self.angular
             # the second map commutes with the sum over angles
             weight: Tensor = second.weight.T.contiguous()  # type: ignore[operator]
-            return grid.weigh(first(angular), message, lambda rows: rows.unsqueeze(1) * weight)
+            return weigh(grid, first(angular), message, lambda rows: rows.unsqueeze(1) * weight)
 
     return Product
 
