@@ -158,10 +158,12 @@ class Spherical(nn.Module):
             waves = self.scale * spherical_bessel(self.degrees, self.zeros * d)
         else:
             phase = self.zeros * d
-            waves = torch.stack([torch.sin(phase), torch.cos(phase)], -1)
             powers = d.view(-1, 1) ** -torch.arange(1, self.degrees + 1, device=d.device)
-            factors = (powers @ self.factors.flatten(0, 2).T).view_as(waves)
-            waves = (waves * factors).sum(-1)
+            of_sine, of_cosine = (
+                (powers @ factors.flatten(0, 1).T).view_as(phase)
+                for factors in self.factors.unbind(2)
+            )
+            waves = of_sine * phase.sin() + of_cosine * phase.cos()
         return (envelope(d, self.exponent) * waves).flatten(1)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
