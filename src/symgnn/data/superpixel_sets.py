@@ -187,8 +187,8 @@ class Build:
         x, pos, near = (self.arrays[name][nodes] for name in ("x", "pos", "near"))
         weight = neighbours(pos)[1] if self.weights else None
         if self.by is not None:
-            x = (x - np.float32(self.by.mean)) / np.float32(self.by.deviation)
-            pos = pos - np.float32(0.5)
+            mean, deviation = np.array([self.by.mean, self.by.deviation], np.float32)
+            x, pos = (x - mean) / deviation, pos - np.float32(0.5)
         data = graph(x, pos * np.float32(self.scale), near, weight)
         data.y = torch.from_numpy(self.arrays["label"][row : row + 1])
         data.number = self.first + row
