@@ -31,7 +31,9 @@ FINDING = (
     "DGN multiplies nodes before it lifts them to edges; egnn-pytorch multiplies edges, with "
     "hidden layers of 258 and 256. SchNet's filters depend on lengths alone: as a specification it "
     "computes them once for an edge and its reverse. DimeNet++ lifts a message to every triplet; "
-    "AGN, and DimeNet++ as a specification, do not."
+    "AGN, and DimeNet++ as a specification, do not. Where an edge has few triplets, as on "
+    "molecules (1.7) and polytopes (6), most of DimeNet++ is linear maps of edges, the same on "
+    "both sides."
 )
 DIMENET, CUTOFF = 3.0, 5.0
 #: EGNN over DGN.
@@ -44,6 +46,9 @@ SPECIFICATIONS = {
     "egnn-pytorch": 1.0,
     "EGNN as published": 1.0,
 }
+
+#: Up to how many triplets there are where DimeNets are compared: PyG's take seconds for them.
+TRIPLETS = 150_000
 
 #: Signature: (features [N, h], coordinates [N, n]) -> both, moved by a layer.
 Layer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -232,13 +237,23 @@ def peer_step(peer: nn.Module, batch: Batch) -> Callable[[], None]:
 def specification(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterator[Claim]:
     """A peer as a specification, with the same weights, against its own code."""
     torch.manual_seed(0)
-    batch = in_space(shape.batch(quick))
+    batch = in_space(few_triplets(shape, quick) if "DimeNet" in name else shape.batch(quick))
     with on_graph(batch):
         twice = network_twice if name in PEER_NETWORKS else layer_twice
         times = rounds.alternate(twice(name, batch, quick))
     ratio, seconds = paired(times["theirs"], times["ours"]), medians(times, "theirs", "ours")
     bound = SPECIFICATIONS[name]
     yield Claim(shape.name, f"{name} over its specification", ratio, bound, "least", seconds)
+
+
+def few_triplets(shape: Shape, quick: bool) -> Batch:
+    """As many of the graphs, from the first one on, as have few triplets."""
+    graphs, total = shape.make(quick), 0
+    for number, data in enumerate(graphs):
+        total += len(triplets(data.edge_index, data.num_nodes)[2])
+        if total > TRIPLETS:
+            return Batch.from_data_list(graphs[: max(number, 1)])
+    return Batch.from_data_list(graphs)
 
 
 def network_twice(name: str, batch: Batch, quick: bool) -> dict[str, Callable[[], None]]:

@@ -25,7 +25,7 @@ from symgnn.geometry.symmetry import (
     Symmetry,
 )
 from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
-from symgnn.nn.movements import can_look, move, rays
+from symgnn.nn.movements import can_look, move
 from symgnn.nn.sources import Source, e, u, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
@@ -204,19 +204,22 @@ class _Neighbours(CoordinateMap):
         """`x_i + sign sum_j a_ji (x_j - x_i)` over the edges of `edges`, within the bound."""
         x = state.x
         coefficient = sign * self.update(edges).rows.to(x.dtype)
+        along = edges.rays
         if self.max_growth is None:
-            return x + _pull(x, coefficient, edges.topology)
+            return x + _pull(along, coefficient, edges.topology)
         if state.start is None:
             centre = centroid(x, state.topology)
             state.start = centre, spread(x - lift(centre, state.topology.batch), state.topology)
         if can_look(coefficient):
             with torch.no_grad():
-                outside, _ = self._bounded(state, edges.topology, coefficient)
+                outside, _ = self._bounded(state, edges.topology, along, coefficient)
             if not outside.any():
-                return x + _pull(x, coefficient, edges.topology)
-        return self._bounded(state, edges.topology, coefficient)[1]
+                return x + _pull(along, coefficient, edges.topology)
+        return self._bounded(state, edges.topology, along, coefficient)[1]
 
-    def _bounded(self, state: State, edges: Topology, coefficient: Tensor) -> tuple[Tensor, Tensor]:
+    def _bounded(
+        self, state: State, edges: Topology, along: Tensor, coefficient: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Which graphs would grow beyond the bound `[G, 1]`, and where their nodes go instead."""
         assert self.max_growth is not None
         assert state.start is not None
@@ -227,7 +230,7 @@ class _Neighbours(CoordinateMap):
         size = accumulate(size, topology.batch, topology.num_graphs, "max").clamp(min=1)
         power = torch.exp2(size.log2().ceil())
         of_node = lift(power, topology.batch)
-        pull = _pull(x, coefficient / lift(of_node, target), edges)
+        pull = _pull(along, coefficient / lift(of_node, target), edges)
         away = (x - lift(centre, topology.batch)) / of_node + pull
         reach = spread(away, topology)
         outside = reach > self.max_growth * width / power
@@ -370,7 +373,7 @@ class EGNNMap(CoordinateMap):
     def forward(self, state: State) -> Tensor:
         """Move along the edges, and along the velocity."""
         x, topology = state.x, state.topology
-        along = rays(x, topology.edges)
+        along = state.rays
         along = self._normal(along if self.towards else -along)
         if not self.gated and state.e is not None and state.e.ungated is not None:
             state = replace(state, e=Field(topology, "edge", state.e.ungated))
@@ -400,9 +403,9 @@ class EGNNMap(CoordinateMap):
         return rays / (lengths.detach() + 1e-8)
 
 
-def _pull(x: Tensor, coefficient: Tensor, topology: Topology) -> Tensor:
+def _pull(rays: Tensor, coefficient: Tensor, topology: Topology) -> Tensor:
     """`sum_j a_ji (x_j - x_i)`, `[N, n]`."""
-    return move(coefficient * rays(x, topology.edges), topology.edges.near.T)
+    return move(coefficient * rays, topology.edges.near.T)
 
 
 def all_pairs_state(state: State) -> State:

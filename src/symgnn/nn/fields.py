@@ -21,6 +21,7 @@ from symgnn.nn.movements import linear, move
 
 if TYPE_CHECKING:
     from symgnn.nn.sources import Measure
+    from symgnn.nn.state import State
     from symgnn.topology import Cut, EdgeCut, EdgePart, Part, Topology
 
 EMPTY = {"sum": 0.0, "max": -torch.inf}
@@ -401,13 +402,13 @@ class TiledField(AngleField):
         return self._made
 
 
-def measure(source: Measure, x: Tensor, topology: Topology, chunks: Chunks | None) -> Field:
-    """A measure of the coordinates `x [N, n]` on its domain."""
+def measure(source: Measure, state: State) -> Field:
+    """A measure of the coordinates on its domain."""
+    x, topology, chunks = state.x, state.topology, state.chunks
     if source.domain == "node":
         return Field(topology, "node", _column(source.function(x), 1))
     if source.domain == "edge":
-        ends = move(x, topology.edges.far), move(x, topology.edges.near)
-        return Field(topology, "edge", _column(source.function(*ends), 1))
+        return Field(topology, "edge", _column(source.function(*state.ends), 1))
 
     read = partial(lift, x) if chunks is None else chunks.table(x).rows
 

@@ -8,18 +8,29 @@ likewise.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
-from symgnn.topology.movement import Ends, Movement
+from symgnn.topology.movement import Movement
 
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
 Product = tuple[Tensor, Tensor]
+F_ = TypeVar("F_", bound=type[torch.autograd.Function])
+
+
+def quickly_called(function: F_) -> F_:
+    """Remembers the signature of `forward`, which `apply` asks for each time it is called: to find
+    it takes longer than what is done to a small graph.
+    """
+    forward: Any = function.forward
+    forward.__signature__ = inspect.signature(forward)
+    return function
 
 
 def move(rows: Tensor, movement: Movement) -> Tensor:
@@ -33,11 +44,6 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
         out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
         return out.index_add(0, row, rows.index_select(0, index))
     return _Assemble.apply(rows, *movement)
-
-
-def rays(x: Tensor, ends: Ends) -> Tensor:
-    """From the near end of each thing to its far end, `[N, n] -> [L, n]`."""
-    return move(x, ends.far) - move(x, ends.near)
 
 
 def recorded(value: Tensor) -> bool:
@@ -73,6 +79,13 @@ def linear(rows: Tensor, weight: Tensor) -> Tensor:
     if rows.dtype != weight.dtype and not torch.is_autocast_enabled(rows.device.type):
         rows = rows.to(weight.dtype)
     return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
+
+
+def plus_linear(added: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
+    """`added + linear(rows, weight)`, in one pass where that changes nothing but the time."""
+    if added.dim() > 2 or torch.is_autocast_enabled(rows.device.type) or weight.shape[1] == 1:
+        return added + linear(rows, weight)
+    return torch.addmm(added, rows.to(weight.dtype), weight.mT)
 
 
 def bag(rows: Tensor, movement: Movement) -> Tensor:
@@ -113,6 +126,7 @@ def assembled(rows: Tensor, movement: Movement, products: Sequence[Tensor]) -> T
     return hidden
 
 
+@quickly_called
 class _Assemble(torch.autograd.Function):
     @staticmethod
     def forward(rows: Tensor, *rest: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from symgnn.nn.chunks import Chunks
 from symgnn.nn.fields import Field, measure, measure_lines
+from symgnn.nn.movements import move
 from symgnn.nn.sources import VALUE_OF, Initial, Measure, Operator, Source
 from symgnn.topology import Topology
 
@@ -31,14 +32,13 @@ class State:
     velocity: Tensor | None = None  # [N, n], for maps that read it
     modules: Mapping[str, nn.Module] = field(default_factory=dict)  # measures with parameters
     measured: dict[str, Any] = field(default_factory=dict)  # of the coordinates as they are
+    at_edges: tuple[Tensor, Tensor] | None = None  # see `ends`
 
     def get(self, source: Source) -> Field:
         """A value, or a measure of the current coordinates, each computed once."""
         if isinstance(source, Measure):
             if source.name not in self.measured:
-                self.measured[source.name] = measure(
-                    self.function(source), self.x, self.topology, self.chunks
-                )
+                self.measured[source.name] = measure(self.function(source), self)
             found: Field = self.measured[source.name]
             return found
         if isinstance(source, Operator):
@@ -48,6 +48,20 @@ class State:
         value = self.given.get(name) if isinstance(source, Initial) else getattr(self, name)
         assert isinstance(value, Field), f"{source} is read but not there"
         return value
+
+    @property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """The coordinates of the source and the target of each edge `[E, n]`."""
+        if self.at_edges is None:
+            edges = self.topology.edges
+            self.at_edges = move(self.x, edges.far), move(self.x, edges.near)
+        return self.at_edges
+
+    @property
+    def rays(self) -> Tensor:
+        """From the target of each edge to its source `[E, n]`."""
+        source, target = self.ends
+        return source - target
 
     def on_lines(self, source: Measure) -> Tensor:
         """A measure on edges that is the same both ways, once for each line `[L, w]`."""
@@ -66,4 +80,4 @@ class State:
 
     def move(self, x: Tensor) -> None:
         """New coordinates: what was measured on the old ones is forgotten."""
-        self.x, self.measured = x, {}
+        self.x, self.measured, self.at_edges = x, {}, None

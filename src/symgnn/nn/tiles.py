@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from symgnn.nn.movements import Product, assemble, assembled, bag, in_front, move
+from symgnn.nn.movements import Product, assemble, assembled, bag, in_front, move, quickly_called
 from symgnn.topology import Movement, Part, Topology
 
 #: How many hidden numbers of a tile each thread has, about: 1 MiB in single precision.
@@ -85,6 +85,7 @@ class _Tiles:
         return self.lift(part), part.pairs.near
 
 
+@quickly_called
 class _Tiled(torch.autograd.Function):
     @staticmethod
     def forward(tiles: _Tiles, *tensors: Tensor | None) -> tuple:
@@ -120,6 +121,7 @@ class _Tiled(torch.autograd.Function):
         return out, tuple(None if value is None else 0 for value in out)
 
 
+@quickly_called
 class _Copies(torch.autograd.Function):
     """As many numbers as vmap computes at once: the size is what counts."""
 

@@ -18,7 +18,7 @@ from symgnn.nn.fields import (
     measure_rays,
 )
 from symgnn.nn.forms import After
-from symgnn.nn.movements import Product, assemble, linear, move
+from symgnn.nn.movements import Product, assemble, linear, move, plus_linear
 from symgnn.nn.phi import Phi
 from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import width_of
@@ -313,7 +313,7 @@ class _Terms:
             rows = state.get(source).rows
             nothing = self.bias.new_zeros(len(self.bias), rows.shape[-1])
             weight = torch.cat([maps.get(place, nothing) for place in places])
-            table = table + linear(rows, weight)
+            table = plus_linear(table, rows, weight)
         return table.expand(state.topology.num_nodes, -1)
 
 
