@@ -146,14 +146,14 @@ class Update(Updating):
         terms = self._terms(state)
         if self.domain == "angle":
             return self._angles(state, terms, keep)
-        if self.domain == "edge":
-            if self._in_chunks(state):
-                return self._edges_in_chunks(state, terms)
+        if self._in_chunks(state):
+            return self._edges_in_chunks(state, terms)
+        if self.domain == "edge" and (terms.nodes or terms.graph is not None):
             hidden = self._edges(state, terms)
         else:
             hidden = terms.table(state, ("",)) if self.domain == "node" else terms.bias
-            for rows, weight in _joined(terms.here):
-                hidden = hidden + linear(rows, weight)
+            for rows, weight in terms.here:
+                hidden = plus_linear(hidden, rows, weight)
             hidden = hidden.expand(state.topology.size(self.domain), -1)
         folds = self.domain == "edge" and self._folds
         hidden, last = self.phi.finish(hidden), self.phi.last
@@ -337,16 +337,6 @@ def _rays(table: Tensor, added: Tensor | None, state: State) -> Callable[[Part],
 
 def _add(terms: dict[str, Tensor], place: str, term: Tensor) -> None:
     terms[place] = terms[place] + term if place in terms else term
-
-
-def _joined(products: list[Product]) -> list[Product]:
-    """The products with one for all wide values; single numbers stay apart, see `linear`."""
-    wide = [product for product in products if product[1].shape[1] > 1]
-    single = [product for product in products if product[1].shape[1] == 1]
-    if len(wide) > 1:
-        rows, weights = zip(*wide, strict=True)
-        wide = [(torch.cat(rows, -1), torch.cat(weights, -1))]
-    return wide + single
 
 
 def _on_rays(source: Source, weight: Tensor, state: State) -> Tensor:

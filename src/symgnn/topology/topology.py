@@ -256,8 +256,8 @@ class Topology:
         return self.rays.near.back_offsets.diff().long()
 
     def size(self, domain: str) -> int:
-        """How many nodes or graphs there are."""
-        return self.num_nodes if domain == "node" else self.num_graphs
+        """How many nodes, edges or graphs there are."""
+        return {"node": self.num_nodes, "edge": self.num_edges, "graph": self.num_graphs}[domain]
 
     def cuts(self, angles: int | None = None) -> list[Cut]:
         """All vertices, or as many at a time as have at most that many angles (but one)."""
