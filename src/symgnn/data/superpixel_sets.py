@@ -125,7 +125,7 @@ def load_superpixels(
     }
     if standardise:
         about |= {"pos": f"{about['pos']}, from its middle"}
-        about |= {"feature mean": images.mean, "feature deviation": images.deviation}
+        about |= {"feature mean": [*images.mean], "feature deviation": [*images.deviation]}
     task = Task("graph", "classification", ("class",), classes=images.classes)
     return Splits(
         graphs("train", "train", sizes[1], sizes[0], most[0]),
