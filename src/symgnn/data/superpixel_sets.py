@@ -33,7 +33,7 @@ class ImageSet:
     sizes: tuple[int, int, int]  # of the splits
     segments: int
     scale: float  # one over the median length of an edge, in sides of the image
-    mean: tuple[float, ...]  # of the features of the nodes to train with
+    mean: tuple[float, ...]  # of the features of nodes, about, on some of the training images
     deviation: tuple[float, ...]
 
 

@@ -6,14 +6,14 @@ as wide as the MLPs, and sums in all layers. Its last MLPs on QM9 have one hidde
 all others, they have two. Combined and CGN, which the paper does not have, are sized as AGN.
 
 The quick protocols are sized by what a graph costs to train on, one initialisation, on one core of
-two busy ones at their batch sizes, in milliseconds:
+two busy ones at their batch sizes, in milliseconds (tsp: of the recorded run, tests included):
 
 =======  ====  ====  ==================
 dataset  GN    DGN   AGN, CGN, Combined
 =======  ====  ====  ==================
 mnist    3.7   4.4   20
 cifar10  8     8     30
-tsp      20    25    190
+tsp      22    31    220 to 290
 qm9      2.4   2.8   4.6
 =======  ====  ====  ==================
 

@@ -62,7 +62,7 @@ class Transformation(ABC):
 
     @classmethod
     def _draw(cls, cloud: Cloud, generator: Generator | None) -> Self:
-        raise NotImplementedError
+        raise TypeError(f"{cls.__name__} has to say how a random element of it is drawn")
 
     def apply(self, data: Data) -> Data:
         """A shallow copy of the graph with transformed `pos`; everything else is shared."""

@@ -288,7 +288,7 @@ class EGCN(_Neighbours):
 
     def forward(self, state: State) -> Tensor:
         """Move along all pairs or the edges."""
-        edges = State(state.topology, state.x, e=state.e)
+        edges = State(state.topology, state.x, e=state.e, at_edges=state.at_edges)
         if self.all_pairs:
             assert state.messages is not None
             edges = State(state.messages.topology, state.x, e=state.messages)

@@ -83,7 +83,7 @@ def linear(rows: Tensor, weight: Tensor) -> Tensor:
 
 def plus_linear(added: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     """`added + linear(rows, weight)`, in one pass where that changes nothing but the time."""
-    if added.dim() > 2 or torch.is_autocast_enabled(rows.device.type) or weight.shape[1] == 1:
+    if torch.is_autocast_enabled(rows.device.type) or weight.shape[1] == 1:
         return added + linear(rows, weight)
     return torch.addmm(added, rows.to(weight.dtype), weight.mT)
 
