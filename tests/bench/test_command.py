@@ -1,6 +1,7 @@
 """`symgnn bench`."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import torch
 from bench.samples import absent, bad, good, suite
 from symgnn.bench import SUITES
 from symgnn.bench import suite as module
+from symgnn.bench.claims import Claim
 from symgnn.bench.document import main as document
+from symgnn.bench.measure import Spread
+from symgnn.bench.suite import Part, Suite
 from symgnn.cli import main
 
 
@@ -128,3 +132,34 @@ def test_wrong_calls_say_what_is_right(arguments, words, capsys) -> None:
     assert words in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def test_some_shapes_keep_what_is_there_of_the_others(tmp_path: Path, monkeypatch) -> None:
+    ratios = iter([1.0, 2.0, 3.0])
+
+    def parts(quick: bool) -> list[Part]:
+        def run(shape: str, rounds) -> list[Claim]:
+            return [Claim(shape, "this over that", Spread.of([next(ratios)]), 9.0)]
+
+        return [Part(shape, partial(run, shape)) for shape in ("2-d", "3-d")]
+
+    monkeypatch.setattr(module, "suite_named", lambda name: Suite("scale", "", parts))
+    out = ["bench", "scale", "--out", str(tmp_path)]
+    assert main(out) == 0
+    first = json.loads((tmp_path / "scale.json").read_text())
+    first["environment"]["commit"] = "abc"
+    (tmp_path / "scale.json").write_text(json.dumps(first))
+    assert main([*out, "--shape", "3-d"]) == 0
+    found = json.loads((tmp_path / "scale.json").read_text())
+    assert [(c["shape"], c["ratio"]["median"]) for c in found["claims"]] == [
+        ("2-d", 1.0),
+        ("3-d", 3.0),
+    ]
+    assert found["earlier"] == {"2-d": "abc"}
+
+
+def test_a_shape_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "scale", "--shape", "4-d"]) == 2
+    assert "--shape: is '4-d', which scale does not have; choose from 2-d, 3-d" in (
+        capsys.readouterr().err
+    )

@@ -6,6 +6,8 @@ import pickle
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 from torch_geometric.data import Batch, Data
 
 import symgnn
@@ -117,6 +119,63 @@ def test_compile_without_graph_breaks(name: str, psi: str) -> None:
         right = torch.autograd.grad(expected.square().sum(), list(model.parameters()))
         for a, b in zip(gradient, right, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_compiled_movements_stay_whole_both_ways() -> None:
+    """The compiler would make slow additions of them; an exported program needs no symgnn."""
+    model, graphs = small("agn"), []
+    batch = prepared(model, solids())
+
+    def look(graph: torch.fx.GraphModule, _: object) -> object:
+        graphs.append({str(node.target) for node in graph.graph.nodes})
+        return make_boxed_func(graph.forward)
+
+    torch._dynamo.reset()
+    model_compiled = torch.compile(model, fullgraph=True, backend=aot_autograd(fw_compiler=look))
+    model_compiled(batch).sum().backward()
+    assert len(graphs) == 2  # forward and backward
+    for targets in graphs:
+        assert "symgnn.move.default" in targets
+        assert not [name for name in targets if "index_add" in name or "scatter" in name]
+    exported = torch.export.export(
+        model, (), {"pos": batch.pos, "topology": batch.topology}, strict=True
+    )
+    assert "symgnn" not in {str(n.target).partition(".")[0] for n in exported.graph.nodes}
+
+
+def test_compiled_transforms() -> None:
+    """Transforms of torch.func inside what is compiled."""
+    model = small("agn", layers=1)
+    batch = prepared(model, solids())
+
+    def energy(pos: torch.Tensor) -> torch.Tensor:
+        return model(pos=pos, topology=batch.topology).square().sum()
+
+    torch._dynamo.reset()
+    forces = torch.func.grad(energy)
+    compiled = torch.compile(forces, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(batch.pos), forces(batch.pos), rtol=1e-4, atol=1e-5)
+    several = torch.func.vmap(energy)
+    stack = torch.stack([batch.pos, 2 * batch.pos])
+    compiled = torch.compile(several, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(stack), several(stack), rtol=1e-4, atol=1e-5)
+
+
+def test_forward_mode_without_torch_func() -> None:
+    """Tangents are seen though nothing requires a gradient."""
+    model = small("dgn", coordinate_map="neighbour-sum").double().requires_grad_(False)
+    batch = prepared(model, solids())
+    pos, tangent = batch.pos.double(), torch.randn(batch.pos.shape, dtype=torch.float64)
+
+    def energy(pos: torch.Tensor) -> torch.Tensor:
+        return model(pos=pos, topology=batch.topology).square().sum()
+
+    with torch.autograd.forward_ad.dual_level():
+        out = energy(torch.autograd.forward_ad.make_dual(pos, tangent))
+        found = torch.autograd.forward_ad.unpack_dual(out).tangent
+    step = 1e-6
+    expected = (energy(pos + step * tangent) - energy(pos - step * tangent)) / (2 * step)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_compile_without_a_topology_says_what_to_do() -> None:

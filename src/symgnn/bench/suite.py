@@ -47,10 +47,17 @@ class Suite:
         return SUITES[self.name]
 
     def run(
-        self, rounds: Rounds, quick: bool = False, on_progress: OnProgress | None = None
+        self,
+        rounds: Rounds,
+        quick: bool = False,
+        on_progress: OnProgress | None = None,
+        shapes: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Its claims as in results.json; a part that misses something is a note."""
-        parts, began, done = self.parts(quick), time.perf_counter(), 0
+        """Its claims as in results.json, on these shapes only if there are any; a part that misses
+        something is a note.
+        """
+        parts = [part for part in self.parts(quick) if not shapes or part.shape in shapes]
+        began, done = time.perf_counter(), 0
 
         def on_round() -> None:
             nonlocal done
@@ -80,6 +87,16 @@ class Suite:
             "seconds": time.perf_counter() - began,
         }
 
+    def check_shapes(self, shapes: Sequence[str], quick: bool) -> None:
+        """A wrong shape is named before anything is measured."""
+        known = list(dict.fromkeys(part.shape for part in self.parts(quick)))
+        for shape in shapes:
+            if shape not in known:
+                raise ValueError(
+                    f"--shape: is {shape!r}, which {self.name} does not have; "
+                    f"choose from {', '.join(known)}"
+                )
+
 
 def run_suites(
     names: Sequence[str],
@@ -87,15 +104,19 @@ def run_suites(
     quick: bool = False,
     threads: int | None = None,
     out: Path | None = None,
+    shapes: Sequence[str] = (),
     on_suite: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """Run suites one after the other; give results.json.
 
     Those for which memory is not kept come first: it cannot be undone.
     With `out`, each is written to `out/NAME.json` as it ends, and results.json has all that are
-    there, those of earlier calls too.
+    there, those of earlier calls too. Where only some shapes are measured, `out/NAME.json` keeps
+    what it has of the others.
     """
     chosen = [suite_named(name) for name in names or SUITES]  # a wrong name is known at once
+    for each in chosen:
+        each.check_shapes(shapes, quick)
     chosen.sort(key=lambda each: each.kept)
     before, done = torch.get_num_threads(), []
     rounds = replace(QUICK if quick else Rounds(), threads=threads or before)
@@ -105,10 +126,11 @@ def run_suites(
             if each.kept:
                 keep_memory()
             with bar(each.name) as on_progress:
-                result = each.run(rounds, quick, on_progress)
+                result = each.run(rounds, quick, on_progress, shapes)
             result["environment"] = environment()
             if out is not None:
-                write_json(out / f"{each.name}.json", result)
+                before_it = read_json(out / f"{each.name}.json") if shapes else None
+                write_json(out / f"{each.name}.json", joined(result, before_it, shapes))
             done.append(result)
             if on_suite is not None:
                 on_suite(result)
@@ -118,6 +140,29 @@ def run_suites(
     if out is not None:
         write_json(out / RESULTS, recorded(out))
     return results
+
+
+def joined(
+    result: dict[str, Any], before: dict[str, Any] | None, shapes: Sequence[str]
+) -> dict[str, Any]:
+    """A result on some shapes, with what an earlier one has of the others, and at which commit."""
+    if before is None or before["quick"] != result["quick"]:
+        return result
+    kept = [claim for claim in before["claims"] if claim["shape"] not in shapes]
+    notes = [note for note in before["notes"] if note.partition(":")[0] not in shapes]
+    commit = before["environment"].get("commit")
+    of_shapes = dict.fromkeys((claim["shape"] for claim in kept), commit)
+    return {
+        **result,
+        "claims": kept + result["claims"],
+        "notes": notes + result["notes"],
+        "seconds": before["seconds"] + result["seconds"],
+        "earlier": {**of_shapes, **_without(before.get("earlier", {}), shapes)},
+    }
+
+
+def _without(commits: dict[str, Any], shapes: Sequence[str]) -> dict[str, Any]:
+    return {shape: commit for shape, commit in commits.items() if shape not in shapes}
 
 
 def recorded(directory: Path) -> dict[str, Any]:

@@ -23,6 +23,13 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     bench.add_argument("--out", type=Path, help="write results.json, figures and report.html there")
     bench.add_argument("--threads", type=int, help="of torch (default: as torch chooses)")
     bench.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="SHAPE",
+        help="only on graphs of this shape, such as 3-d of scale; may be given several times",
+    )
+    bench.add_argument(
         "--quick", action="store_true", help="small graphs, two rounds: to see that it works"
     )
     return bench
@@ -55,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             console.print(rich_table(suite))
 
-    chosen = {"quick": options.quick, "threads": options.threads, "out": options.out}
+    chosen = {name: getattr(options, name) for name in ("quick", "threads", "out")}
+    chosen["shapes"] = options.shape
     try:
         results = run_suites(options.names, on_suite=show, **chosen)
     except KeyboardInterrupt:

@@ -8,42 +8,80 @@ likewise.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._functorch.utils import unwrap_dead_wrappers
+from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from symgnn.topology.movement import Movement
 
+#: Whether torch.export is at work; older versions of PyTorch say yes while they compile, too.
+is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+#: How many transforms of torch.func are at work; the compiler, too, knows what this gives.
+transforms = torch._C._functorch.get_dynamic_layer_stack_depth
+
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
 Product = tuple[Tensor, Tensor]
-F_ = TypeVar("F_", bound=type[torch.autograd.Function])
 
 
-def quickly_called(function: F_) -> F_:
-    """Remembers the signature of `forward`, which `apply` asks for each time it is called: to find
-    it takes longer than what is done to a small graph.
+def perform(function: type[torch.autograd.Function], *given: Any) -> Any:
+    """`function.apply(*given)`, without the preparations that `apply` makes for torch.func, and
+    without autograd, where they are not at work: they take longer than what is done to a small
+    graph.
     """
-    forward: Any = function.forward
-    forward.__signature__ = inspect.signature(forward)
-    return function
+    if transforms() or forward_ad._current_level >= 0:
+        return function.apply(*given)
+    if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given):
+        plain = super(torch.autograd.Function, function)
+        return plain.apply(*unwrap_dead_wrappers(given))  # type: ignore[misc]
+    return function.forward(*given)
 
 
 def move(rows: Tensor, movement: Movement) -> Tensor:
     """`M rows`, `[R, h] -> [L, h]`."""
-    if torch.compiler.is_compiling():  # in operations that the compiler can see into
-        index, offsets = movement[:2]
-        if movement.is_lift:
-            return rows.index_select(0, index)
-        row = torch.arange(offsets.shape[0] - 1, device=index.device)
-        row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
-        out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
-        return out.index_add(0, row, rows.index_select(0, index))
-    return _Assemble.apply(rows, *movement)
+    if not torch.compiler.is_compiling():
+        return perform(_Assemble, rows, *movement)
+    if not is_exporting() and not transforms():
+        return _move(rows, *movement)
+    index, offsets = movement[:2]  # in operations that every compiler and every transform knows
+    if movement.is_lift:
+        return rows.index_select(0, index)
+    row = torch.arange(offsets.shape[0] - 1, device=index.device)
+    row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
+    out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
+    return out.index_add(0, row, rows.index_select(0, index))
+
+
+@torch.library.custom_op("symgnn::move", mutates_args=())
+def _move(
+    rows: Tensor, reads: Tensor, offsets: Tensor, back_reads: Tensor, back_offsets: Tensor
+) -> Tensor:
+    """:func:`move` as one operation of a compiled graph: the compiler would take the sums apart
+    into additions, which are slower.
+    """
+    return bag(rows, Movement(reads, offsets, back_reads, back_offsets))
+
+
+@_move.register_fake
+def _(rows: Tensor, reads: Tensor, offsets: Tensor, *_: Tensor) -> Tensor:
+    lift = offsets.shape[0] == 0
+    return rows.new_empty(reads.shape[0] if lift else offsets.shape[0] - 1, rows.shape[1])
+
+
+def _keep_movement(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[1:])
+
+
+def _move_back(ctx: Any, grad: Tensor) -> tuple:
+    return _move(grad, *Movement(*ctx.saved_tensors).T), None, None, None, None
+
+
+_move.register_autograd(_move_back, setup_context=_keep_movement)
 
 
 def recorded(value: Tensor) -> bool:
@@ -71,7 +109,7 @@ def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tenso
             hidden = hidden + linear(value, weight)
         return hidden
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
-    return _Assemble.apply(rows, *movement, *flat)
+    return perform(_Assemble, rows, *movement, *flat)
 
 
 def linear(rows: Tensor, weight: Tensor) -> Tensor:
@@ -126,7 +164,6 @@ def assembled(rows: Tensor, movement: Movement, products: Sequence[Tensor]) -> T
     return hidden
 
 
-@quickly_called
 class _Assemble(torch.autograd.Function):
     @staticmethod
     def forward(rows: Tensor, *rest: Tensor) -> Tensor:

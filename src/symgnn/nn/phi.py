@@ -49,11 +49,13 @@ class Phi(nn.Module):
     @property
     def last(self) -> nn.Linear | None:
         """The last linear map; None where the first is the only one."""
-        return self.linears[-1] if len(self.linears) > 1 else None  # type: ignore[return-value]
+        _, *later = self.linears
+        return later[-1] if later else None  # type: ignore[return-value]
 
     def finish(self, hidden: Tensor) -> Tensor:
         """All that comes between the first and the last linear map, `[..., h] -> [..., h]`."""
-        for linear in [*self.linears[1:-1], None] if len(self.linears) > 1 else []:
+        _, *later = self.linears
+        for linear in [*later[:-1], None] if later else []:
             hidden = F.silu(hidden)
             if self.dropout:
                 hidden = F.dropout(hidden, self.dropout, self.training)

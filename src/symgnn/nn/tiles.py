@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from symgnn.nn.movements import Product, assemble, assembled, bag, in_front, move, quickly_called
+from symgnn.nn.movements import Product, assemble, assembled, bag, in_front, move, perform
 from symgnn.topology import Movement, Part, Topology
 
 #: How many hidden numbers of a tile each thread has, about: 1 MiB in single precision.
@@ -34,7 +34,7 @@ def worth_tiles(table: Tensor, angles: int, hidden: int) -> bool:
     """Whether an update of this many angles and hidden numbers, which reads `table [R, w]`, is
     better done so.
     """
-    return angles * hidden * _Copies.apply(table).shape[0] > WORTH_TILES
+    return angles * hidden * perform(_Copies, table).shape[0] > WORTH_TILES
 
 
 def tiled(
@@ -55,7 +55,7 @@ def tiled(
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
     weight, bias = (None, None) if last is None else (last.weight, last.bias)
     size = max(TILE * torch.get_num_threads() // rays.shape[-1], 1)
-    return _Tiled.apply(_Tiles(topology, two, size, keep), rays, weight, bias, *flat)
+    return perform(_Tiled, _Tiles(topology, two, size, keep), rays, weight, bias, *flat)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,6 @@ class _Tiles:
         return self.lift(part), part.pairs.near
 
 
-@quickly_called
 class _Tiled(torch.autograd.Function):
     @staticmethod
     def forward(tiles: _Tiles, *tensors: Tensor | None) -> tuple:
@@ -121,7 +120,6 @@ class _Tiled(torch.autograd.Function):
         return out, tuple(None if value is None else 0 for value in out)
 
 
-@quickly_called
 class _Copies(torch.autograd.Function):
     """As many numbers as vmap computes at once: the size is what counts."""
 
