@@ -38,7 +38,7 @@ def perform(function: type[torch.autograd.Function], *given: Any) -> Any:
         return function.apply(*given)
     if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given):
         plain = super(torch.autograd.Function, function)
-        return plain.apply(*unwrap_dead_wrappers(given))  # type: ignore[misc]
+        return plain.apply(*unwrap_dead_wrappers(given))  # type: ignore[attr-defined]
     return function.forward(*given)
 
 
