@@ -178,6 +178,7 @@ def sparse(**options) -> nn.Module:
         {"soft_edge": 1, "norm_coors": True},
         {"update_coors": False},
         {"fourier_features": 3},
+        {"norm_feats": True},
     ],
     ids=str,
 )
@@ -201,6 +202,7 @@ def test_egnn_pytorch_sparse(options: dict, dtype: torch.dtype) -> None:
         {"m_pool_method": "mean", "soft_edges": True},
         {"norm_coors": True, "coor_weights_clamp_value": 0.01},
         {"fourier_features": 2},
+        {"norm_feats": True, "norm_coors": True},
     ],
     ids=str,
 )
@@ -232,7 +234,7 @@ def test_weights_go_back(name: str) -> None:
 
 
 def test_weights_of_layers_go_back() -> None:
-    first, second = sparse(soft_edge=1), sparse(soft_edge=1)
+    first, second = (sparse(soft_edge=1, norm_feats=True) for _ in range(2))
     for parameter in second.parameters():
         nn.init.normal_(parameter)
     to_peer(from_peer(first), second)
@@ -243,8 +245,8 @@ def test_weights_of_layers_go_back() -> None:
 def test_what_cannot_be_carried_over_is_named() -> None:
     with pytest.raises(ValueError, match="SchNet was made with mean=True"):
         from_peer(pyg("schnet", mean=1.0, std=2.0))
-    with pytest.raises(ValueError, match="EGNN_Sparse was made with norm_feats=True"):
-        from_peer(sparse(norm_feats=True))
+    with pytest.raises(ValueError, match=r"EGNN_Sparse was made with dropout=0\.5"):
+        from_peer(sparse(dropout=0.5))
     with pytest.raises(ValueError, match="DimeNet has another activation"):
         from_peer(pyg("dimenet", act="relu"))
     with pytest.raises(TypeError, match="cannot read a Linear; it reads SchNet, "):

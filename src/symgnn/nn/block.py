@@ -10,7 +10,7 @@ from torch import nn
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
 from symgnn.nn.form_update import FormUpdate
-from symgnn.nn.sources import DOMAINS, VALUE_OF, Measure, Reduction, Source
+from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction, Source, with_parameters
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
 from symgnn.nn.update import Update, Width
@@ -120,10 +120,9 @@ class Block(nn.Module):
         return [s for update in self.updates.values() for s in update.sources]  # type: ignore[union-attr]
 
     @property
-    def measures(self) -> list[Measure]:
-        """The measures that the updates read."""
-        bare = [s.of if isinstance(s, Reduction) else s for s in self.sources]
-        return [source for source in bare if isinstance(source, Measure)]
+    def made(self) -> dict[str, Source]:
+        """The sources with parameters that the updates read, by name."""
+        return with_parameters(self.sources)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""

@@ -90,8 +90,8 @@ class Conv(nn.Module):
             frozenset("v" if psi is None else "vx"),
             dimension,
         )
-        made = {m.name: m.make() for m in self.block.measures if m.make is not None}
-        self.measures = nn.ModuleDict(made)
+        made = self.block.made.items()
+        self.measures = nn.ModuleDict({name: s.make() for name, s in made if s.make})
 
     @property
     def symmetry(self) -> Symmetry:

@@ -81,9 +81,8 @@ class Model(nn.Module):
                 out = {**inside, answer: outputs}
                 head = Block(readout, sizes, out, width, pool, None, frozenset(answer), dimension)
                 self.readouts.append(head)
-        used = {source.name for block in self._blocks() for source in block.measures}
-        made = {n: m.make() for n, m in network.measures(task).items() if m.make and n in used}
-        self.measures = nn.ModuleDict(made)
+        made = {name: s for block in self._blocks() for name, s in block.made.items()}
+        self.measures = nn.ModuleDict({name: s.make() for name, s in made.items() if s.make})
 
     @property
     def symmetry(self) -> Symmetry:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from symgnn.nn.architectures import EDGE_READOUT, GRAPH_READOUT, NODE_READOUT
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.sources import Measure, Reduction
 from symgnn.nn.spec import Spec
 
 #: The value that a task asks for.
@@ -52,14 +51,6 @@ class Network:
     def reads(self) -> frozenset[str]:
         """Which of v, e, a, u, x are read of the input."""
         return frozenset().union(*(spec.reads for spec in (*self.first, self.layer)))
-
-    def measures(self, task: str) -> dict[str, Measure]:
-        """The measures with parameters that the task may read."""
-        readout = self.readout[task]
-        specs = [*self.first, self.layer, *([readout] if readout is not None else [])]
-        sources = [source for spec in specs for source in spec.sources]
-        bare = [s.of if isinstance(s, Reduction) else s for s in sources]
-        return {s.name: s for s in bare if isinstance(s, Measure) and s.make is not None}
 
 
 def network_of(spec: Spec | Network) -> Network:

@@ -11,7 +11,7 @@ order, so an update reads the new values of what comes before it and the old one
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -46,11 +46,16 @@ PLACES: dict[tuple[str, str], tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """Something that lives on `domain` and is read at `place` of the reading update."""
+    """Something that lives on `domain` and is read at `place` of the reading update.
+
+    Where its function has parameters, `make` makes the function as a module; a model has one of
+    it for all layers.
+    """
 
     name: str
     domain: str
     place: str = ""
+    make: Callable[[], nn.Module] | None = None
 
     def at(self, place: str) -> Source:
         """The same source, read at another place."""
@@ -100,8 +105,7 @@ class Measure(Source):
       neighbours, each first passed through `per_ray [R, n] -> [R, p]`, once per ray; where it
       gives a pair of tensors, one is for first rays and one for second rays
 
-    A measure with parameters has `make` instead, which makes the function as a module (and, as
-    its method, `per_ray`); a model has one of it for all layers.
+    What `make` gives may have `per_ray` as a method.
 
     With `both_ways`, a measure on edges is the same for an edge and its reverse, as lengths are: a
     form may then work on it once for both.
@@ -116,7 +120,6 @@ class Measure(Source):
     per_ray: Callable[..., Tensor] | None = None
     grouped: bool = False
     both_ways: bool = False
-    make: Callable[[], nn.Module] | None = None
 
     @property
     def reads(self) -> str:
@@ -131,7 +134,8 @@ class Measure(Source):
 
 @dataclass(frozen=True, repr=False)
 class Operator(Source):
-    """A node value made of v and of the coordinates around, such as a derivative of v.
+    """A node value made of v and, unless told otherwise, of the coordinates around, such as a
+    derivative of v.
 
     Signature of `function`: `(v [N, w], state) -> [N, w]`; it may keep in `state.measured` what
     depends on coordinates alone.
@@ -139,11 +143,12 @@ class Operator(Source):
 
     function: Callable[[Tensor, State], Tensor] = lambda rows, state: rows
     symmetry: Symmetry = PERMUTATIONS
+    of: str = "vx"
 
     @property
     def needs(self) -> frozenset[str]:
-        """V and the coordinates."""
-        return frozenset("vx")
+        """V and the coordinates, or as told."""
+        return frozenset(self.of)
 
     @property
     def keeps(self) -> Symmetry:
@@ -203,6 +208,12 @@ def reduce(source: Source, at: str = "") -> Reduction:
     if isinstance(source, Reduction) or source.place:
         raise ValueError(f"reduce: takes a source where it lives, such as e or theta, not {source}")
     return Reduction(f"reduce({source.name})", "", at, of=source)
+
+
+def with_parameters(sources: Iterable[Source]) -> dict[str, Source]:
+    """Those whose function is a module, by name."""
+    bare = [s.of if isinstance(s, Reduction) else s for s in sources]
+    return {source.name: source for source in bare if source.make is not None}
 
 
 v = Source("v", "node")

@@ -30,7 +30,7 @@ class State:
     start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
     given: Mapping[str, Field] = field(default_factory=dict)  # the values that came with the graph
     velocity: Tensor | None = None  # [N, n], for maps that read it
-    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # measures with parameters
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # of sources with parameters
     measured: dict[str, Any] = field(default_factory=dict)  # of the coordinates as they are
     at_edges: tuple[Tensor, Tensor] | None = None  # see `ends`
 
@@ -43,7 +43,8 @@ class State:
             return found
         if isinstance(source, Operator):
             assert self.v is not None
-            return Field(self.topology, "node", source.function(self.v.rows, self))
+            operate = source.function if source.make is None else self.modules[source.name]
+            return Field(self.topology, "node", operate(self.v.rows, self))
         name = VALUE_OF[source.domain]
         value = self.given.get(name) if isinstance(source, Initial) else getattr(self, name)
         assert isinstance(value, Field), f"{source} is read but not there"

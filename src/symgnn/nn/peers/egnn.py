@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from torch import Tensor
+from torch_geometric.nn import LayerNorm
+
+from symgnn.geometry.symmetry import EVERYTHING
 from symgnn.nn.coordinate_maps import EGNNMap
 from symgnn.nn.forms import After
 from symgnn.nn.network import READOUTS, Network
 from symgnn.nn.peers.common import Linear
-from symgnn.nn.sources import d2, e, initial, reduce, v
+from symgnn.nn.sources import Operator, d2, e, initial, reduce, v
 from symgnn.nn.spec import ORDER, Spec
+from symgnn.nn.state import State
+
+
+def normalised(width: int, *, whole: bool = False, eps: float = 1e-5) -> Operator:
+    """Node features with mean 0 and deviation 1, each node's or those of a whole graph together,
+    then scaled and shifted by learned numbers; egnn-pytorch's option `norm_feats`.
+    """
+    make = partial(_Norm, width, eps, "graph" if whole else "node")
+    return Operator("normalised(v)", "node", make=make, symmetry=EVERYTHING, of="v")
+
+
+class _Norm(LayerNorm):
+    """PyG's, called with the values of a graph."""
+
+    def __init__(self, width: int, eps: float, mode: str) -> None:
+        super().__init__(width, eps, mode=mode)
+
+    def forward(self, rows: Tensor, state: State) -> Tensor:
+        """Each row, or all rows of a graph."""
+        topology = state.topology
+        out: Tensor = super().forward(rows, topology.batch, topology.num_graphs)
+        return out
 
 
 def egnn(

@@ -12,9 +12,9 @@ from symgnn.nn.build import build
 from symgnn.nn.conv import Conv
 from symgnn.nn.coordinate_maps import EGNNMap
 from symgnn.nn.model import Model
-from symgnn.nn.peers.egnn import egnn
+from symgnn.nn.peers.egnn import egnn, normalised
 from symgnn.nn.peers.weights.common import Names, refuse, same_swish
-from symgnn.nn.sources import Source, d2, e, initial, v
+from symgnn.nn.sources import Source, d2, e, initial, reduce, v
 
 
 def _layer(
@@ -25,9 +25,10 @@ def _layer(
     order: list[Source],
     edge_dim: int,
     aggregation: str,
+    node: Source = v,
 ) -> tuple[Conv, Names]:
     """A layer of EGNN from its MLPs: edge, node, coordinates."""
-    spec = egnn(**network).layer.but(edge=order)
+    spec = egnn(**network).layer.but(edge=order, node=[node, reduce(e)])
     conv = Conv(
         spec,
         mlps["node"][1].out_features,
@@ -99,7 +100,6 @@ def _egnn_pytorch(
     psi: dict[str, Any],
 ) -> tuple[Conv, Names]:
     """What both layers of egnn-pytorch have in common."""
-    refuse(peer, norm_feats=isinstance(peer.node_norm, nn.Module) and _has_weights(peer.node_norm))
     parts = {"edge": peer.edge_mlp, "node": peer.node_mlp, "coordinates": peer.coors_mlp}
     if not moves:
         del parts["coordinates"]
@@ -107,6 +107,9 @@ def _egnn_pytorch(
     scaled = hasattr(peer.coors_norm, "scale")
     normalise = "scaled" if scaled else False
     width = mlps["node"][1].out_features
+    norm = peer.node_norm if getattr(peer.node_norm, "weight", None) is not None else None
+    # nn.LayerNorm of each node in the dense layer, PyG's in the sparse one
+    whole = getattr(norm, "mode", "node") == "graph"
     conv, names = _layer(
         mlps,
         EGNNMap(normalise=normalise, bias=True, **psi) if moves else None,
@@ -114,16 +117,15 @@ def _egnn_pytorch(
         order=order,
         edge_dim=mlps["edge"][0].in_features - 1 - 2 * peer.fourier_features - 2 * width,
         aggregation=aggregation,
+        node=v if norm is None else normalised(width, whole=whole, eps=norm.eps),
     )
+    if norm is not None:
+        names["measures.normalised(v)"] = norm
     if gate is not None:
         names["block.updates.edge.gate"] = gate[0]
     if scaled and moves:
         names["block.map.scale"] = peer.coors_norm.scale
     return conv, names
-
-
-def _has_weights(module: nn.Module) -> bool:
-    return any(True for _ in module.parameters())
 
 
 def e_gcl(peer: Any) -> tuple[Conv, Names]:
