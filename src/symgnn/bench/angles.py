@@ -18,7 +18,7 @@ from symgnn.bench.suite import Part, Suite
 from symgnn.experiments import polytopes
 from symgnn.experiments.polytopes import Row
 from symgnn.nn import AGN, tiles
-from symgnn.nn.fields import AngleField
+from symgnn.nn.angle_fields import AngleField
 from symgnn.nn.inputs import start
 from symgnn.nn.phi import Phi
 from symgnn.nn.sources import theta

@@ -20,12 +20,12 @@ from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv
 from symgnn.nn.coordinate_maps import (
     EGCN,
     CoordinateMap,
-    EGNNMap,
     NeighbourSum,
     Rigid,
     Scale,
     Shift,
 )
+from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.forms import After, Form
 from symgnn.nn.isometric import Isometric
 from symgnn.nn.model import Model

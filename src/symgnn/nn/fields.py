@@ -8,7 +8,6 @@ reduction of nothing is 0, whether sum, mean or max.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,9 +19,7 @@ from symgnn.nn.chunks import Chunks
 from symgnn.nn.movements import linear, move
 
 if TYPE_CHECKING:
-    from symgnn.nn.sources import Measure
-    from symgnn.nn.state import State
-    from symgnn.topology import Cut, EdgeCut, EdgePart, Part, Topology
+    from symgnn.topology import EdgeCut, EdgePart, Topology
 
 EMPTY = {"sum": 0.0, "max": -torch.inf}
 
@@ -42,24 +39,6 @@ def accumulate(rows: Tensor, index: Tensor, size: int, op: str) -> Tensor:
     if op == "sum":
         return out.index_add(0, index, rows)
     return out.scatter_reduce(0, index.unsqueeze(-1).expand_as(rows), rows, "amax")
-
-
-def edges_to_rays(rows: Tensor, topology: Topology, into: bool = False) -> Tensor:
-    """Edge rows on the rays `[R, h]`; the mean of parallel edges.
-
-    A ray (i, j) reads the edge i -> j, or j -> i where there is none; with `into`, it reads the
-    edge j -> i, and 0 where there is none.
-    """
-    if into:
-        assert topology.rays_in is not None
-        total = move(rows, topology.rays_in)
-        count = topology.rays_in.offsets.diff().clamp(min=1).unsqueeze(-1)
-        return total / count.to(total.dtype)
-    assert topology.ray_edge is not None
-    if topology.ray_edge_weight is None:
-        return lift(rows, topology.ray_edge.flatten())
-    edges = lift(rows, topology.ray_edge.flatten()).view(*topology.ray_edge.shape, -1)
-    return (edges * topology.ray_edge_weight.unsqueeze(-1).to(rows.dtype)).sum(1)
 
 
 def centroid(x: Tensor, topology: Topology) -> Tensor:
@@ -157,7 +136,7 @@ class Field:
         topology = self.topology
         rows = self.hidden if self._defers and op == "sum" else self.rows
         if to == "graph":
-            return _to_graphs(rows if self.domain == "node" else self._total("node", op), self, op)
+            return to_graphs(rows if self.domain == "node" else self._total("node", op), self, op)
         if op == "sum":
             return move(at_least_float32(rows), topology.edges.near.T)
         return accumulate(rows, topology.edge_index[1], topology.num_nodes, op)
@@ -176,7 +155,8 @@ class Field:
         )
 
 
-def _to_graphs(nodes: Tensor, field: Field, op: str) -> Tensor:
+def to_graphs(nodes: Tensor, field: Field, op: str) -> Tensor:
+    """Sums or maxima of nodes, `[N, h] -> [G, h]`."""
     topology = field.topology
     if op == "sum":
         return move(at_least_float32(nodes), topology.graphs.T)
@@ -240,204 +220,3 @@ class EdgeField(Field):
             return move(at_least_float32(rows), part.near.T)
 
         return self._each(total, lambda cut: cut.vertices)
-
-
-class AngleField(Field):
-    """A value on angles, computed for one part of the vertices at a time, `[angles, w]`.
-
-    With `chunks`, a part is computed when it is read, again each time, and again in the backward
-    pass. Without, there is one part.
-    """
-
-    def __init__(
-        self,
-        topology: Topology,
-        compute: Callable[[Part], Tensor],
-        like: Tensor,
-        last: nn.Linear | None = None,
-        keep: bool = True,
-        chunks: Chunks | None = None,
-        total: Callable[[Part], Tensor | None] | None = None,
-        folds: bool = False,
-    ) -> None:
-        # `like` has no rows: it tells type, device and width, which an empty graph needs
-        super().__init__(topology, "angle", like, last, keep, folds)
-        self.compute = compute
-        self.total = total  # a faster way to the sum over the angles of each first ray, if any
-        self.chunks = chunks
-        if chunks is not None:
-            chunks.results.append(self._totals)
-        self._hidden_of: dict[int, Tensor] = {}
-        self._rows_of: dict[int, Tensor] = {}
-
-    def hidden_of(self, part: Part) -> Tensor:
-        """What the last map is applied to."""
-        if self.chunks is not None:
-            return self.compute(part)
-        if part.number not in self._hidden_of:
-            self._hidden_of[part.number] = self.compute(part)
-        return self._hidden_of[part.number]
-
-    def rows_of(self, part: Part) -> Tensor:
-        """The value on the angles of a part."""
-        if self.last is None:
-            return self.hidden_of(part)
-        if self.chunks is not None:
-            return self.last(self.hidden_of(part))
-        if part.number not in self._rows_of:
-            self._rows_of[part.number] = self.last(self.hidden_of(part))
-        return self._rows_of[part.number]
-
-    def read_of(self, part: Part) -> Tensor:
-        """What linear maps of the value on a part are applied to."""
-        return self.hidden_of(part) if self.folds else self.rows_of(part)
-
-    def _climb(self, to: str, op: str) -> Tensor:
-        topology = self.topology
-        if to == "ray":
-            return self._in_parts(op, self._ray_total, lambda cut: cut.rays)
-        if to == "graph":
-            return _to_graphs(self._total("node", op), self, op)
-        if (
-            to == "node"
-            and op == "sum"
-            and self.chunks is not None
-            and ("ray", op) not in self._totals
-        ):
-            return self._in_parts(op, self._node_total, lambda cut: cut.vertices)
-        rays = self._total("ray", op)
-        if to == "node":
-            if op == "sum":
-                assert topology.rays is not None
-                return move(rays, topology.rays.near.T)
-            return accumulate(rays, topology.ray_vertex, topology.num_nodes, op)
-        index = topology.target_ray if to == "target ray" else topology.source_ray
-        assert index is not None
-        empty = rays.new_full((1, rays.shape[-1]), EMPTY[op])
-        return lift(torch.cat([rays, empty]), index)
-
-    def _in_parts(
-        self, op: str, total: Callable[[Part, str], Tensor], place: Callable[[Cut], slice]
-    ) -> Tensor:
-        """The totals of all parts, one after the other."""
-        topology, chunks = self.topology, self.chunks
-        if chunks is None:
-            return total(topology.part(0), op)
-
-        def one(number: int) -> Tensor:
-            # made where it is read, so that it is not kept for the backward pass
-            return total(topology.part(number, chunks.size), op)
-
-        like = self.hidden if self._defers and op == "sum" else self.rows
-        places = [place(cut) for cut in topology.cuts(chunks.size)]
-        return chunks.each(one, places, at_least_float32(like))
-
-    def _ray_total(self, part: Part, op: str) -> Tensor:
-        if op == "sum" and self.total is not None:
-            known = self.total(part)
-            if known is not None:
-                return known
-        deferred = self._defers and op == "sum"
-        rows = at_least_float32(self.hidden_of(part) if deferred else self.rows_of(part))
-        near = part.pairs.near
-        if op == "sum":
-            return move(rows, near.T)
-        return accumulate(rows, near.reads.long(), near.back_offsets.shape[0] - 1, op)
-
-    def _node_total(self, part: Part, op: str) -> Tensor:
-        assert self.topology.rays is not None
-        near = self.topology.rays.near.part(part.cut.rays, part.cut.vertices)
-        return move(self._ray_total(part, op), near.T)
-
-    def _count(self, to: str) -> Tensor:
-        degree = self.topology.degree
-        if to == "node":
-            return degree * (degree - 1)
-        if to == "graph":
-            return self._sum_over_nodes(degree * (degree - 1))
-        end = 1 if to == "target ray" else 0
-        ray = self.topology.target_ray if end else self.topology.source_ray
-        assert ray is not None
-        angles = (lift(degree, self.topology.edge_index[end]) - 1).clamp(min=0)
-        return torch.where(ray < self.topology.num_rays, angles, 0)
-
-
-class TiledField(AngleField):
-    """A value on angles, computed in tiles: its rows and their sums are made together.
-
-    `run(rows)` gives what is read of the angles, if it is asked for, and the sum of what the last
-    map is applied to over the angles of each first ray.
-    """
-
-    def __init__(
-        self,
-        topology: Topology,
-        run: Callable[[bool], tuple[Tensor | None, Tensor]],
-        like: Tensor,
-        last: nn.Linear | None,
-        keep: bool,
-        folds: bool,
-    ) -> None:
-        super().__init__(topology, lambda part: self._kept, like, last, keep=False, folds=folds)
-        self.run = run
-        self.with_rows = keep
-        self._made: tuple[Tensor | None, Tensor] | None = None
-
-    def rows_of(self, part: Part) -> Tensor:
-        """The value on all angles."""
-        return super().rows_of(part) if self.folds else self._kept
-
-    def _ray_total(self, part: Part, op: str) -> Tensor:
-        return self._result(False)[1] if op == "sum" else super()._ray_total(part, op)
-
-    @property
-    def _kept(self) -> Tensor:
-        rows = self._result(True)[0]
-        assert rows is not None
-        return rows
-
-    def _result(self, rows: bool) -> tuple[Tensor | None, Tensor]:
-        if self._made is None or (rows and self._made[0] is None):
-            self._made = self.run(rows or self.with_rows)
-        return self._made
-
-
-def measure(source: Measure, state: State) -> Field:
-    """A measure of the coordinates on its domain."""
-    x, topology, chunks = state.x, state.topology, state.chunks
-    if source.domain == "node":
-        return Field(topology, "node", _column(source.function(x), 1))
-    if source.domain == "edge":
-        return Field(topology, "edge", _column(source.function(*state.ends), 1))
-
-    read = partial(lift, x) if chunks is None else chunks.table(x).rows
-
-    def compute(part: Part) -> Tensor:
-        vertex = topology.ray_vertex[part.cut.rays]
-        neighbour = topology.ray_neighbour[part.cut.rays]
-        rays = read(neighbour) - read(vertex)
-        around: tuple = (vertex, topology.num_nodes) if source.grouped else ()
-        rays = rays if source.per_ray is None else source.per_ray(rays, *around)
-        of_first, of_second = rays if isinstance(rays, tuple) else (rays, rays)
-        first, second = move(of_first, part.pairs.near), move(of_second, part.pairs.far)
-        if source.grouped:
-            around = (lift(vertex, part.pairs.near.reads), topology.num_nodes)
-        return _column(source.function(first, second, *around), 1)
-
-    return AngleField(topology, compute, x.new_empty(0, source.width or 1), chunks=chunks)
-
-
-def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:
-    """A measure on edges, taken on the rays of the angles, `[R, w]`."""
-    neighbours, vertices = lift(x, topology.ray_neighbour), lift(x, topology.ray_vertex)
-    return _column(source.function(neighbours, vertices), 1)
-
-
-def measure_lines(source: Measure, x: Tensor, topology: Topology) -> Tensor:
-    """A measure on edges that is the same both ways, taken once for each line, `[L, w]`."""
-    assert topology.line_index is not None
-    return _column(source.function(*(lift(x, end) for end in topology.line_index)), 1)
-
-
-def _column(rows: Tensor, axes: int) -> Tensor:
-    return rows.unsqueeze(-1) if rows.dim() == axes else rows

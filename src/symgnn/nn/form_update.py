@@ -8,8 +8,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from symgnn.nn.fields import AngleField, Field, edges_to_rays
+from symgnn.nn.angle_fields import AngleField
+from symgnn.nn.fields import Field
 from symgnn.nn.forms import After, Form
+from symgnn.nn.measuring import edges_to_rays
 from symgnn.nn.movements import move
 from symgnn.nn.sources import Measure, Reduction, Source
 from symgnn.nn.state import State

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32, length
+from symgnn.nn.angle_fields import AngleField
 from symgnn.nn.chunks import Chunks
-from symgnn.nn.fields import AngleField, Field, accumulate, centroid, lift, spread
+from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
 from symgnn.nn.sources import Measure
 from symgnn.nn.spec import Spec, width_of
 from symgnn.nn.state import State

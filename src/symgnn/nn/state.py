@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from symgnn.nn.chunks import Chunks
-from symgnn.nn.fields import Field, measure, measure_lines
+from symgnn.nn.fields import Field
+from symgnn.nn.measuring import measure, measure_lines
 from symgnn.nn.movements import move
 from symgnn.nn.sources import VALUE_OF, Initial, Measure, Operator, Source
 from symgnn.topology import Topology

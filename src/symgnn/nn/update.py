@@ -9,15 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from symgnn.nn.fields import (
-    AngleField,
-    EdgeField,
-    Field,
-    TiledField,
-    edges_to_rays,
-    measure_rays,
-)
+from symgnn.nn.angle_fields import AngleField, TiledField
+from symgnn.nn.fields import EdgeField, Field
 from symgnn.nn.forms import After
+from symgnn.nn.measuring import edges_to_rays, measure_rays
 from symgnn.nn.movements import Product, assemble, linear, move, plus_linear
 from symgnn.nn.phi import Phi
 from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source

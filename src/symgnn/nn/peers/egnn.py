@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.nn import LayerNorm
 
 from symgnn.geometry.symmetry import EVERYTHING
-from symgnn.nn.coordinate_maps import EGNNMap
+from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.forms import After
 from symgnn.nn.network import READOUTS, Network
 from symgnn.nn.peers.common import Linear

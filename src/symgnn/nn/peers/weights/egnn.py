@@ -10,7 +10,7 @@ from torch import nn
 from symgnn.nn.bases import fourier
 from symgnn.nn.build import build
 from symgnn.nn.conv import Conv
-from symgnn.nn.coordinate_maps import EGNNMap
+from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.model import Model
 from symgnn.nn.peers.egnn import egnn, normalised
 from symgnn.nn.peers.weights.common import Names, refuse, same_swish
