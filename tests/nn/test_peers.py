@@ -13,6 +13,7 @@ from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
 from symgnn.nn import EGNNMap, Form, Spec, build, from_peer, to_peer
+from symgnn.nn.bases import gaussians
 from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import pairs_of, reader_of
 from symgnn.nn.sources import d2, e, position, reduce, v
@@ -448,3 +449,15 @@ def test_far_beyond_the_cutoff(name: str) -> None:
     (force,) = torch.autograd.grad(out.sum(), batch.pos)
     assert bool(out.isfinite().all())
     assert bool(force.isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_gaussians_are_never_almost_too_small(dtype: torch.dtype) -> None:
+    """Processors are slow with such numbers; nothing else changes by leaving them out."""
+    basis = gaussians(50, cutoff=5.0).make().to(dtype)
+    x = torch.linspace(0, 30, 400, dtype=dtype).unsqueeze(1)
+    found, away = basis(x, torch.zeros_like(x)), x - basis.centres
+    exact = torch.exp(-0.5 * (away / (basis.centres[1] - basis.centres[0])).square())
+    assert ((found == 0) | (found > 1e3 * torch.finfo(dtype).tiny)).all()
+    assert (found[exact > 1e-20] > 0).all()
+    assert (found - exact).abs().max() < 10 * torch.finfo(dtype).eps

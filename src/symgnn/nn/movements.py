@@ -134,7 +134,8 @@ def bag(rows: Tensor, movement: Movement) -> Tensor:
     if rows.dim() == 2:
         if not index.shape[0]:
             return rows.new_zeros(offsets.shape[0] - 1, rows.shape[1])
-        return F.embedding_bag(index, rows, offsets, mode="sum", include_last_offset=True)
+        # F.embedding_bag in mode "sum" with include_last_offset, without its checks
+        return torch.embedding_bag(rows, index, offsets, False, 0, False, None, True)[0]
     stack = rows.flatten(0, -3)
     copies = torch.arange(len(stack), device=index.device, dtype=index.dtype).unsqueeze(1)
     starts = offsets[:-1] + copies * len(index)

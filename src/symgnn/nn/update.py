@@ -59,6 +59,7 @@ class Updating(nn.Module):
         self.domain = domain
         self.sources = [s for s, w in zip(sources, widths, strict=True) if w]
         self.absent = [s for s, w in zip(sources, widths, strict=True) if not w]
+        self.homes = [source.at("") for source in self.sources]  # wherever they are read
         self.widths = [w for w in widths if w]
         self.aggregation = dict(aggregation)
         self.after = after or After()
@@ -157,7 +158,7 @@ class Update(Updating):
     def _terms(self, state: State) -> _Terms:
         """The sources and their maps, by where the sources live."""
         terms = _Terms(self.phi.bias)
-        for source, weight in zip(self.sources, self.phi.maps(), strict=True):
+        for source, home, weight in zip(self.sources, self.homes, self.phi.maps(), strict=True):
             if isinstance(source, Reduction):
                 terms.here.append((self._reduced(source, state), weight))
             elif source.domain == self.domain:
@@ -175,7 +176,7 @@ class Update(Updating):
                 rows = linear(state.get(source).rows, weight)
                 terms.graph = rows if terms.graph is None else terms.graph + rows
             elif source.domain == "node":
-                _add(terms.nodes.setdefault(source.at(""), {}), source.place, weight)
+                _add(terms.nodes.setdefault(home, {}), source.place, weight)
             else:
                 place = source.place.removesuffix(" in")
                 _add(terms.rays, place, _on_rays(source, weight, state))
