@@ -22,19 +22,18 @@ def lines_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)]), line
 
 
-def joined(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
-    """The rays of the vertices that have angles, and how they join to the edges."""
-    key = rays[0] * num_nodes + rays[1]
-    if bool((key.diff() <= 0).any()):  # relabelled since it was sorted
-        key = key.sort().values
-    vertex, neighbour = key // max(num_nodes, 1), key % max(num_nodes, 1)
+def joined(edge_index: Tensor, num_nodes: int, rays: Tensor | None = None) -> dict[str, Any]:
+    """The rays of the vertices that have angles, and how they join to the edges; `rays [2, R]`
+    are those of all vertices, sorted, where that was done before.
+    """
     source, target = edge_index
     # the ray (target, source) of each edge, then the ray (source, target)
     wanted = torch.stack([target * num_nodes + source, source * num_nodes + target])
-    found = torch.searchsorted(key, wanted)
     loops = source == target
-    found = torch.where(loops, key.numel(), found)
-    _check_rays(key, wanted, found, loops)
+    key, found = (
+        _numbered(wanted, loops) if rays is None else _found(wanted, loops, rays, num_nodes)
+    )
+    vertex, neighbour = key // max(num_nodes, 1), key % max(num_nodes, 1)
 
     has_angles = torch.bincount(vertex, minlength=num_nodes)[vertex] > 1
     vertex, neighbour = vertex[has_angles], neighbour[has_angles]
@@ -51,6 +50,26 @@ def joined(edge_index: Tensor, rays: Tensor, num_nodes: int) -> dict[str, Any]:
         "target_ray": target_ray,
         "source_ray": source_ray,
     }
+
+
+def _numbered(wanted: Tensor, loops: Tensor) -> tuple[Tensor, Tensor]:
+    """All rays that are wanted, sorted, and which of them each is; one past the last for loops."""
+    if not bool(loops.any()):
+        return wanted.unique(return_inverse=True)
+    key, which = wanted[:, ~loops].unique(return_inverse=True)
+    found = torch.full_like(wanted, key.numel())
+    found[:, ~loops] = which
+    return key, found
+
+
+def _found(wanted: Tensor, loops: Tensor, rays: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The same, of rays that were sorted before."""
+    key = rays[0] * num_nodes + rays[1]
+    if bool((key.diff() <= 0).any()):  # relabelled since it was sorted
+        key = key.sort().values
+    found = torch.where(loops, key.numel(), torch.searchsorted(key, wanted))
+    _check_rays(key, wanted, found, loops)
+    return key, found
 
 
 def _check_rays(key: Tensor, wanted: Tensor, found: Tensor, loops: Tensor) -> None:
@@ -71,8 +90,13 @@ def _check_rays(key: Tensor, wanted: Tensor, found: Tensor, loops: Tensor) -> No
 def _edges_of_rays(out: Tensor, into: Tensor, count: int) -> tuple[Tensor, Tensor | None]:
     """For each ray (i, j) the edges i -> j, or, where there are none, the edges j -> i."""
     outgoing = torch.bincount(out, minlength=count + 1)
+    edges = torch.arange(out.numel(), device=out.device)
+    if bool((outgoing[:count] == 1).all()):  # as where every edge is there both ways, once
+        alone = edges.new_empty(count + 1)
+        alone[out] = edges
+        return alone[:count].unsqueeze(1), None
     ray = torch.cat([out, torch.where(outgoing[into] > 0, count, into)])
-    edge = torch.arange(out.numel(), device=out.device).repeat(2)
+    edge = edges.repeat(2)
     ray, order = ray.sort(stable=True)
     edge = edge[order][ray < count]
     ray = ray[ray < count]

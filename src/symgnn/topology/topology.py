@@ -23,7 +23,7 @@ from symgnn.topology.movement import (
     narrow_type,
     pairs_of,
 )
-from symgnn.topology.rays import all_pairs, joined, lines_of, sorted_rays
+from symgnn.topology.rays import all_pairs, joined, lines_of
 
 #: Up to how many lines there may be for each edge, so that they are worth it.
 MOSTLY_BOTH_WAYS = 0.7
@@ -164,9 +164,7 @@ class Topology:
             edges=ends_of(edge_index[1], edge_index[0], num_nodes),
         )
         if angles:
-            if ray_index is None:
-                ray_index = sorted_rays(edge_index, num_nodes)
-            rays = joined(edge_index, ray_index, num_nodes)
+            rays = joined(edge_index, num_nodes, ray_index)
             vertex, neighbour = rays["ray_index"]
             ends = ends_of(vertex, neighbour, num_nodes)
             inwards = gather_by(rays["target_ray"], len(vertex))
