@@ -96,8 +96,16 @@ def run_experiment(
         settings=_plain(chosen),
         graphs={name: len(getattr(splits, name)) for name in ("train", "test")},
         units=dict(zip(splits.task.targets, splits.task.units, strict=True)),
-        data={"scale": splits.scale, **splits.about},
+        data={"scale": splits.scale, **_about(splits)},
     )
+
+
+def _about(splits: Splits) -> dict[str, Any]:
+    """What the data say of themselves; of a file, its name, not where it is on this machine."""
+    about = dict(splits.about)
+    if isinstance(about.get("source"), str):
+        about["source"] = Path(about["source"]).name
+    return about
 
 
 def _plain(protocol: Protocol) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from symgnn.geometry.measures import at_least_float32, length
 from symgnn.nn.angle_fields import AngleField
 from symgnn.nn.chunks import Chunks
 from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
+from symgnn.nn.movements import can_look
 from symgnn.nn.sources import Measure
 from symgnn.nn.spec import Spec, width_of
 from symgnn.nn.state import State
@@ -68,8 +69,9 @@ def scaled(x: Tensor, topology: Topology, scaling: float | None) -> tuple[Tensor
     edges = length(lift(x, source) - lift(x, target)).unsqueeze(-1)
     nodes = accumulate(edges, target, topology.num_nodes, "max")
     longest = accumulate(nodes, topology.batch, topology.num_graphs, "max")
-    away = spread(x - lift(centroid(x, topology), topology.batch), topology)
-    longest = torch.where(longest <= 0, away, longest)  # -inf where there are no edges
+    if not can_look(longest) or bool((longest <= 0).any()):  # -inf where there are no edges
+        away = spread(x - lift(centroid(x, topology), topology.batch), topology)
+        longest = torch.where(longest <= 0, away, longest)
     none = longest == 0
     factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
     factor = lift(factor, topology.batch)

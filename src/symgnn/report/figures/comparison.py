@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from symgnn.report.figures.style import plain
+from symgnn.report.figures.style import log_scale, plain
 from symgnn.report.palette import block_colour
 from symgnn.report.rows import Results
 
@@ -25,7 +25,7 @@ def test_curves(results: Results) -> Figure:
         axes.plot(epochs, mean, color=colour, linewidth=1.4, marker=".", label=row["block"])
     axes.set(xlabel="epoch", ylabel=results["columns"][1])
     if results["columns"][1].endswith("MSE"):
-        axes.set_yscale("log")
+        log_scale(axes)
     axes.grid(alpha=0.25)
     figure.legend(loc="outside lower center", ncols=len(results["rows"]))
     return figure
@@ -47,7 +47,8 @@ def step_ratios(results: Results) -> Figure:
             if cell["paper_mean"] is not None:
                 axes.hlines(cell["paper_mean"], left, left + width, color="#1b1b1b", linewidth=1.6)
     axes.set_xticks(range(len(columns)), [column.replace("polytopes ", "") for column in columns])
-    axes.set(ylabel="time of a step, GN = 1", yscale="log")
+    axes.set_ylabel("time of a step, GN = 1")
+    log_scale(axes)
     axes.grid(axis="y", alpha=0.25)
     figure.legend(loc="outside lower center", ncols=len(rows))
     return figure

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from symgnn.report.figures.style import plain
+from symgnn.report.figures.style import log_scale, plain
 
 COLOURS = {"train": "#134e6f", "validation": "#e07b00"}
 
@@ -41,7 +41,7 @@ def run_curves(rows: Sequence[Mapping[str, float]]) -> Figure:
         panel.set(title=name, xlabel="epoch")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
         if 0 < 10 * low < high < np.inf:
-            panel.set_yscale("log")
+            log_scale(panel)
         panel.grid(alpha=0.25)
     panels[0].legend()
     return figure

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from matplotlib import style
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
@@ -40,3 +41,15 @@ def plain(draw: Callable[P, Figure]) -> Callable[P, Figure]:
             return draw(*args, **kwargs)
 
     return drawn
+
+
+def log_scale(axes: Axes) -> None:
+    """A logarithmic y axis whose numbers are written out, some between the powers of ten too."""
+    axes.set_yscale("log")
+
+    def between(value: float, _: int | None) -> str:
+        low, high = axes.yaxis.get_view_interval()
+        return f"{value:g}" if f"{value:e}"[0] in "235" and high < 100 * low else ""
+
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(between)
