@@ -8,10 +8,9 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from symgnn.report.figures.collection import Captioned
-from symgnn.report.figures.style import plain
+from symgnn.report.figures.style import log_scale, plain
 
 _COLOURS = {True: "#009e73", False: "#d55e00", None: "#888888"}
 _WORDS = {True: "bound reached", False: "bound missed", None: "no bound"}
@@ -53,10 +52,8 @@ def ratios(suite: Mapping[str, Any]) -> Figure:
             axes.plot(claim["bound"], place, "|", color="#1b1b1b", markersize=11, zorder=1)
             axes.plot(claim["bound"], place, marker=side, color="#1b1b1b", markersize=6, zorder=1)
     axes.set_yticks(range(len(claims)), [f"{each['shape']}: {each['what']}" for each in claims])
-    axes.set(xscale="log", xlabel="ratio", ylim=(len(claims) - 0.4, -0.6))
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set(xlabel="ratio", ylim=(len(claims) - 0.4, -0.6))
+    log_scale(axes, "x")
     axes.grid(axis="x", alpha=0.25)
     axes.axvline(1, color="#bbbbbb", linewidth=0.8, zorder=0)
     seen = [verdict for verdict in _WORDS if any(c["reached"] is verdict for c in claims)]

@@ -8,6 +8,7 @@ from typing import ParamSpec
 
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
@@ -43,13 +44,17 @@ def plain(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
-def log_scale(axes: Axes) -> None:
-    """A logarithmic y axis whose numbers are written out, some between the powers of ten too."""
-    axes.set_yscale("log")
+def log_scale(axes: Axes, name: str = "y") -> None:
+    """A logarithmic axis whose numbers are written out; where it is short, others between the
+    powers of ten too.
+    """
+    axes.set(**{f"{name}scale": "log"})
+    axis: Axis = getattr(axes, f"{name}axis")
 
-    def between(value: float, _: int | None) -> str:
-        low, high = axes.yaxis.get_view_interval()
-        return f"{value:g}" if f"{value:e}"[0] in "235" and high < 100 * low else ""
+    def between(value: float, _: float) -> str:
+        low, high = axis.get_view_interval()
+        digits = "2345678" if high < 4 * low else "235"
+        return f"{value:g}" if f"{value:e}"[0] in digits and high < 100 * low else ""
 
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter(between)
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(between)
