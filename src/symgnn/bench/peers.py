@@ -33,8 +33,8 @@ FINDING = (
     "computes them once for an edge and its reverse, and without the Gaussians that are almost too "
     "small for a number, which processors multiply slowly. DimeNet++ lifts a message to every "
     "triplet; AGN, and DimeNet++ as a specification, do not. Where an edge has few triplets "
-    "(12 among the atoms, 24 on tours, but 7 on superpixels, 6 on polytopes and 1.7 on molecules), most of "
-    "DimeNet++ is linear maps of edges, which are the same on both sides."
+    "(12 among the atoms, 24 on tours, but 7 on superpixels, 6 on polytopes and 1.7 on molecules), "
+    "most of DimeNet++ is linear maps of edges, which are the same on both sides."
 )
 DIMENET, CUTOFF = 3.0, 5.0
 #: EGNN over DGN.
