@@ -602,6 +602,7 @@ BAD_OPTIONS = {
     "dropout": ({"dropout": 1}, r"^dropout: is 1"),
     "dropout negative": ({"dropout": -0.1}, r"^dropout: is -0.1"),
     "mlp_layers": ({"mlp_layers": -1}, r"^mlp_layers: is -1"),
+    "readout_layers": ({"readout_layers": -1}, r"^readout_layers: is -1"),
     "mlp_hidden": ({"mlp_hidden": -1}, r"^mlp_hidden: is -1"),
     "mlp_hidden zero": ({"mlp_hidden": 0}, r"^mlp_hidden: is 0"),
     "node_features": ({"node_features": -1}, r"^node_features: is -1"),

@@ -53,6 +53,7 @@ class Case:
     dimension: int = 3
     layers: int = 2
     mlp_layers: int = 1
+    readout_layers: int | None = None
     mlp_hidden: int = 4
     node: int = 2
     edge: int = 2
@@ -97,6 +98,7 @@ class Case:
             layers=self.layers,
             mlp_hidden=self.mlp_hidden,
             mlp_layers=self.mlp_layers,
+            readout_layers=self.readout_layers,
             aggregation=self.aggregation,
             coordinate_map=psi,
             scaling=self.scaling,
@@ -543,6 +545,18 @@ def test_depth_of_phi(architecture: str, aggregation: str, mlp_layers: int) -> N
     check(replace(case, coordinate_map="neighbour-sum"))
 
 
+@pytest.mark.parametrize("readout_layers", [0, 1, 2])
+@pytest.mark.parametrize("task", ["graph", "node", "edge"])
+def test_depth_of_the_read_out(task: str, readout_layers: int) -> None:
+    case = Case("agn", "mean", task, mlp_layers=1, readout_layers=readout_layers, seed=49)
+    head = [p for name, p in case.model().named_parameters() if name.startswith("readouts.")]
+    plain = replace(case, readout_layers=None).model()
+    before = [p for name, p in plain.named_parameters() if name.startswith("readouts.")]
+    mlps = 2 if task == "graph" else 1
+    assert len(head) - len(before) == 2 * mlps * (readout_layers - 1)
+    check(case)
+
+
 @pytest.mark.parametrize("scaling", [0.3, 1.0, 7.0])
 @pytest.mark.parametrize("task", ["graph", "coordinates"])
 def test_scaling(scaling: float, task: str) -> None:
@@ -617,6 +631,7 @@ def cases(draw: st.DrawFn) -> Case:
         dimension=draw(st.integers(1, 6)),
         layers=draw(st.integers(1, 3)),
         mlp_layers=draw(st.integers(0, 3)),
+        readout_layers=draw(st.none() | st.integers(0, 3)),
         mlp_hidden=draw(st.integers(2, 4)),
         node=draw(st.integers(0, 3)),
         edge=draw(st.integers(0, 3)),

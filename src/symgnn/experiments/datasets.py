@@ -2,8 +2,8 @@
 
 What the appendix leaves open is read as: no state of the graph; features of superpixels with mean 0
 and deviation 1 (as they come, GN and DGN had learnt nothing after 2,500 steps); on QM9 embeddings
-as wide as the MLPs, and sums in all layers. Its last MLPs on QM9 have one hidden layer; here, like
-all others, they have two. Combined and CGN, which the paper does not have, are sized as AGN.
+as wide as the MLPs, and sums in all layers. Combined and CGN, which the paper does not have, are
+sized as AGN.
 
 The quick protocols are sized by what a graph costs to train on, one initialisation, on one core of
 two busy ones at their batch sizes, in milliseconds (tsp: of the recorded run, tests included):
@@ -35,6 +35,7 @@ _QM9 = {
     "hidden": 128,
     "mlp_hidden": 128,
     "mlp_layers": 2,
+    "readout_layers": 1,
     "dropout": 0.01,
     "aggregation": {**dict.fromkeys(MOVEMENTS, "sum"), "pool": "mean"},
 }

@@ -51,6 +51,7 @@ def build(
     layers: int | None = None,
     mlp_hidden: int | Mapping[str, int] | None = None,
     mlp_layers: int = 1,
+    readout_layers: int | None = None,
     dropout: float = 0.0,
     aggregation: str | Mapping[str, str] | None = None,
     coordinate_map: str | CoordinateMap | None = None,
@@ -78,6 +79,7 @@ def build(
         mlp_hidden: Width of the hidden layers of the MLPs; twice `hidden` if not given; or one
             for each of "angle", "edge", "node", "graph" and "coordinates".
         mlp_layers: How many hidden layers each MLP has.
+        readout_layers: How many those of the read-out have; as many if not given.
         dropout: Rate of the dropout after each hidden layer.
         aggregation: "sum", "mean" or "max", or one for each movement, such as
             `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "mean".
@@ -116,6 +118,8 @@ def build(
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
     check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
+    last_layers = mlp_layers if readout_layers is None else readout_layers
+    check_count("readout_layers", last_layers, 0)
     if dimension is not None:
         check_count("dimension", dimension, 1)
     if chunk is not None:
@@ -137,6 +141,7 @@ def build(
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
         layers=count,
         width=Width(widths, mlp_layers, check_rate(dropout)),
+        readout_layers=last_layers,
         aggregation=aggregations(network.aggregation if aggregation is None else aggregation),
         coordinate_maps=maps,
         task=task,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
+from dataclasses import replace
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -43,6 +44,7 @@ class Model(nn.Module):
         embedding: Mapping[str, int],
         layers: int,
         width: Width,
+        readout_layers: int,
         aggregation: Mapping[str, str],
         coordinate_maps: Sequence[CoordinateMap | None],
         task: str,
@@ -58,6 +60,7 @@ class Model(nn.Module):
         specs = [*network.first, *[network.layer] * layers]
         maps = [*[None] * len(network.first), *coordinate_maps]
         pool = {**aggregation, "v->u": aggregation["pool"]}
+        last_width = replace(width, layers=readout_layers)
 
         # from the end to the start: what each block has to provide
         wanted, wants = frozenset(answer), []
@@ -79,7 +82,9 @@ class Model(nn.Module):
             if readout and (last or (network.every_layer and k >= len(network.first) - 1)):
                 inside = dict.fromkeys(embedding, outputs) if readout.forms else embedding
                 out = {**inside, answer: outputs}
-                head = Block(readout, sizes, out, width, pool, None, frozenset(answer), dimension)
+                head = Block(
+                    readout, sizes, out, last_width, pool, None, frozenset(answer), dimension
+                )
                 self.readouts.append(head)
         made = {name: s for block in self._blocks() for name, s in block.made.items()}
         self.measures = nn.ModuleDict({name: s.make() for name, s in made.items() if s.make})
