@@ -144,3 +144,30 @@ def test_rows_of_a_block_are_together() -> None:
     results["rows"].append(row("AGN", "max", "identity", *[cell(0.5)] * 4))
     blocks = [line.split(" | ")[0] for line in markdown_table(results).splitlines()[2:8]]
     assert blocks == ["| AGN", "| AGN", "| AGN", "| SDGN", "| GN", "| CGN"]
+
+
+@pytest.mark.parametrize("width", [45, 60, 80, 200])
+def test_numbers_of_a_comparison_are_whole_in_any_window(width: int) -> None:
+    rows = [
+        {"block": block, "cells": {"n-body test MSE": cell(mean, 0.00012)}, "parameters": 105091}
+        for block, mean in {"EGNN": 0.00827, "DGN": 0.00749, "GN": 0.045}.items()
+    ]
+    claims = [{"claim": "DGN is below GN", "found": "0.0075 and 0.0450", "holds": True}]
+    results = {
+        "title": "Particles",
+        "columns": ["n-body test MSE"],
+        "rows": rows,
+        "claims": claims,
+        "seeds": [0, 1],
+        "epochs": 3,
+        "graphs": {"train": 5, "test": 5},
+        "protocol": "quick",
+        "units": {},
+    }
+    text = printed(results, width)
+    assert "…" not in text
+    means = next(line for line in text.splitlines() if line.startswith("test MSE"))
+    beside = {"0.00827±0.00012", "0.00749±0.00012", "0.0450±0.0001"} <= set(means.split())
+    assert beside == (width >= 60)
+    assert beside or means.split()[2:] == ["0.00827", "0.00749", "0.0450"]
+    assert "holds: DGN is below GN" in text

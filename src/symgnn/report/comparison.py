@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +18,7 @@ from symgnn.report.rows import Results, Row
 
 #: How the name of a line of published numbers begins.
 _THEIRS = "  "
+_STYLES = {True: "green", False: "yellow", None: "dim"}
 HOLDS = {True: "holds", False: "does not hold", None: "not checked"}
 
 
@@ -58,28 +61,42 @@ def lines(results: Results) -> list[tuple[str, list[str]]]:
     return found
 
 
-def comparison_table(results: Results) -> Group:
-    """For the terminal: the numbers, and whether the claims hold."""
-    table = Table(
-        title=Text(results["title"]),
-        caption=Text(note(results)),
-        box=None,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("", no_wrap=True)
-    for row in results["rows"]:
-        table.add_column(row["block"], justify="right", no_wrap=True)
-    for name, texts in lines(results):
-        dim = "dim" if name.startswith(_THEIRS) else ""
-        table.add_row(Text(name, style=dim), *[Text(text, style=dim) for text in texts])
-    styles = {True: "green", False: "yellow", None: "dim"}
-    claims = [
-        Text.assemble((HOLDS[each["holds"]], styles[each["holds"]]), f": {_sentence(each)}")
-        for each in results["claims"]
-    ]
-    return Group(table, *claims)
+@dataclass(frozen=True)
+class ComparisonTable:
+    """For the terminal: the numbers, and whether the claims hold.
+
+    In a narrow window deviations stand beneath their means.
+    """
+
+    results: Results
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = self._table(break_at="")
+        if Measurement.get(console, options.update(width=1000), table).maximum > options.max_width:
+            table = self._table(break_at="±")
+        yield table
+        for each in self.results["claims"]:
+            holds = each["holds"]
+            yield Text.assemble((HOLDS[holds], _STYLES[holds]), f": {_sentence(each)}")
+
+    def _table(self, break_at: str) -> Table:
+        table = Table(
+            title=Text(self.results["title"]),
+            caption=Text(note(self.results)),
+            box=None,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column("", no_wrap=True)
+        for row in self.results["rows"]:
+            table.add_column(row["block"], justify="right", no_wrap=True)
+        for name, texts in lines(self.results):
+            dim = "dim" if name.startswith(_THEIRS) else ""
+            if break_at:
+                texts = [text.replace(break_at, f"\n{break_at}") for text in texts]
+            table.add_row(Text(name, style=dim), *[Text(text, style=dim) for text in texts])
+        return table
 
 
 def note(results: Results) -> str:

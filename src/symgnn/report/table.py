@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from symgnn.report.comparison import comparison_table, is_comparison
+from symgnn.report.comparison import ComparisonTable, is_comparison
 from symgnn.report.rows import Cell, Results, is_efficiency, ours, papers, rows_of, setting
 from symgnn.report.rows import short_head as head
 from symgnn.report.verdicts import standing, summary, verdict_of
@@ -15,7 +15,7 @@ from symgnn.report.verdicts import standing, summary, verdict_of
 def rich_table(results: Results) -> RenderableType:
     """The measured numbers with the paper's dim beneath; accuracies are coloured by verdict."""
     if is_comparison(results):
-        return comparison_table(results)
+        return ComparisonTable(results)
     table = Table(
         title=Text(results.get("title", results["name"])),
         caption=Text(_caption(results)),
