@@ -29,6 +29,7 @@ from symgnn.nn import AGN
 from symgnn.nn.movements import move
 from symgnn.nn.sources import a, theta, u, v
 from symgnn.topology import AddTopology, Movement, Topology
+from symgnn.topology.rays import joined, ranks_of
 
 few = settings(max_examples=40, deadline=None)
 
@@ -354,15 +355,42 @@ def test_add_topology_in_a_data_loader(workers):
         assert torch.equal(plain, found), f"{architecture}: {distance(plain, found)}"
 
 
-def test_the_model_starts_from_the_sorted_rays():
-    """So that the work of the transform is not done again."""
-    data = AddTopology()(graph(generic_edges(), 3, 0))
-    assert data.ray_index.shape[0] == 2
-    whole = Topology.of(data)
-    data.ray_index = data.ray_index[:, :0]
-    data.edge_index = data.edge_index[:, :0]
-    assert whole.num_angles > 0
-    assert Topology.of(data).num_angles == 0
+def test_the_model_does_not_sort_what_the_transform_has_sorted(monkeypatch):
+    model = random_model("agn+edges", **FEATURES)
+    plain = Batch.from_data_list(graphs(3))
+    batch = Batch.from_data_list([AddTopology()(data) for data in graphs(3)])
+    assert batch.ray_ranks.shape == (batch.num_edges, 2)
+    expected = model(plain)
+
+    def unique(*_, **__):
+        raise AssertionError("sorted again")
+
+    monkeypatch.setattr(torch.Tensor, "unique", unique)
+    assert torch.equal(model(batch), expected)
+    with pytest.raises(AssertionError, match="sorted again"):
+        model(plain)
+
+
+@given(multigraphs(), st.randoms(use_true_random=False))
+@few
+def test_ranks_give_the_same_topology(case, random):
+    """Where they are right; and where they are not, in any way, they are not used."""
+    edge_index, nodes = case
+    expected, ranks = joined(edge_index, nodes), ranks_of(edge_index, nodes)
+
+    def check(other):
+        for name, found in joined(edge_index, nodes, other).items():
+            same = found is expected[name] is None or torch.equal(found, expected[name])
+            assert same, name
+
+    check(ranks)
+    wrong = ranks.clone()
+    for row in wrong:
+        for column in range(2):
+            if random.random() < 0.3:
+                row[column] = random.choice([-1, 0, 1, 2, 1000, 2**40])
+    for other in (wrong, wrong[:-1], wrong[:, :1], ranks + 1, ranks.int(), ranks.flip(1)):
+        check(other)
 
 
 @pytest.mark.parametrize("how", ["attach", "batch"])
@@ -375,7 +403,7 @@ def test_an_attached_topology_is_used(how):
     assert isinstance(data.topology, Topology)
     assert Topology.of(data) is data.topology
     plain = copy.copy(data)
-    del plain.topology, plain.ray_index
+    del plain.topology, plain.ray_ranks
     for architecture in ("dgn", "agn+edges"):
         model = random_model(architecture, **FEATURES)
         assert model.topology(data) is data.topology
@@ -406,7 +434,7 @@ def test_attached_topologies_can_be_batched():
 
 @pytest.mark.parametrize("attach", [False, True])
 def test_a_relabelled_graph_that_has_its_topology(attach):
-    """Permutation.apply relabels `ray_index` too, after which it is no longer sorted."""
+    """With other numbers, neighbours stand in another order, and the ranks are not used."""
     data = AddTopology(attach=attach)(graph(directed(generic_edges()), 3, 0))
     image = Permutation(torch.randperm(9, generator=rng(1))).apply(data)
     for architecture in ("agn", "agn+edges", "agn-to-edges"):
@@ -444,13 +472,16 @@ def test_a_topology_of_other_edges_is_refused():
         model(data)
 
 
-def test_sorted_rays_of_other_edges_are_refused():
+@pytest.mark.parametrize("edges", [slice(20), slice(None, None, 2), slice(3, None)])
+def test_ranks_of_other_edges_are_not_used(edges):
     model = random_model("agn+edges")
     data = graph(generic_edges(), 3, 0)
+    fresh = Data(pos=data.pos, edge_index=data.edge_index[:, edges])
     data = AddTopology()(Data(pos=data.pos, edge_index=data.edge_index))
-    data.edge_index = data.edge_index[:, :20]
-    with pytest.raises(ValueError, match="ray_index: "):
-        model(data)
+    data.edge_index = data.edge_index[:, edges]
+    assert torch.equal(model(data), model(fresh))
+    data.ray_ranks = data.ray_ranks[edges]
+    assert torch.equal(model(data), model(fresh))
 
 
 def test_add_topology_again_makes_it_anew():

@@ -218,7 +218,7 @@ def _rejoin(data: Data, build: Callable[[Tensor, Tensor | None], Tensor]) -> Dat
         raise ValueError("data.pos is missing; set it to the coordinates, of shape [N, n]")
     edge_index = build(data.pos, data.batch)
     data.edge_index = edge_index
-    for name in ("edge_attr", "edge_weight", "edge_type", "angle_attr", "ray_index", "topology"):
+    for name in ("edge_attr", "edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology"):
         data[name] = None
     if isinstance(data, Batch) and hasattr(data, "_slice_dict"):
         # A batch remembers where each graph's edges begin, to take itself apart again.

@@ -8,11 +8,19 @@ import torch
 from torch import Tensor
 
 
-def sorted_rays(edge_index: Tensor, num_nodes: int) -> Tensor:
-    """All rays `[2, R]` as (vertex, neighbour), each once, sorted; self-loops are no rays."""
-    source, target = edge_index[:, edge_index[0] != edge_index[1]]
-    key = torch.cat([target * num_nodes + source, source * num_nodes + target]).unique()
-    return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)])
+def ranks_of(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """For each edge `[E, 2]`, where its source stands among the neighbours of its target, and its
+    target among those of its source, from 0; -1 for self-loops.
+
+    They stay what they are when graphs are joined to a batch.
+    """
+    wanted, straight = _wanted(edge_index, num_nodes)
+    key, found = wanted.unique(return_inverse=True)
+    degree = torch.bincount(key // max(num_nodes, 1), minlength=num_nodes)
+    start = degree.cumsum(0) - degree
+    ranks = edge_index.new_full((edge_index.shape[1], 2), -1)
+    ranks[straight] = (found - start[wanted // max(num_nodes, 1)]).T
+    return ranks
 
 
 def lines_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -22,17 +30,17 @@ def lines_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)]), line
 
 
-def joined(edge_index: Tensor, num_nodes: int, rays: Tensor | None = None) -> dict[str, Any]:
-    """The rays of the vertices that have angles, and how they join to the edges; `rays [2, R]`
-    are those of all vertices, sorted, where that was done before.
+def joined(edge_index: Tensor, num_nodes: int, ranks: Tensor | None = None) -> dict[str, Any]:
+    """The rays of the vertices that have angles, and how they join to the edges; `ranks [E, 2]`
+    are those of `ranks_of`, where they are known.
     """
-    source, target = edge_index
-    # the ray (target, source) of each edge, then the ray (source, target)
-    wanted = torch.stack([target * num_nodes + source, source * num_nodes + target])
-    loops = source == target
-    key, found = (
-        _numbered(wanted, loops) if rays is None else _found(wanted, loops, rays, num_nodes)
-    )
+    wanted, straight = _wanted(edge_index, num_nodes)
+    numbered = None if ranks is None else _by_rank(wanted, straight, ranks, num_nodes)
+    key, which = numbered or wanted.unique(return_inverse=True)
+    found = which
+    if wanted.shape[1] < edge_index.shape[1]:  # self-loops are no rays
+        found = torch.full_like(edge_index, key.numel())
+        found[:, straight] = which
     vertex, neighbour = key // max(num_nodes, 1), key % max(num_nodes, 1)
 
     has_angles = torch.bincount(vertex, minlength=num_nodes)[vertex] > 1
@@ -52,39 +60,39 @@ def joined(edge_index: Tensor, num_nodes: int, rays: Tensor | None = None) -> di
     }
 
 
-def _numbered(wanted: Tensor, loops: Tensor) -> tuple[Tensor, Tensor]:
-    """All rays that are wanted, sorted, and which of them each is; one past the last for loops."""
-    if not bool(loops.any()):
-        return wanted.unique(return_inverse=True)
-    key, which = wanted[:, ~loops].unique(return_inverse=True)
-    found = torch.full_like(wanted, key.numel())
-    found[:, ~loops] = which
-    return key, found
-
-
-def _found(wanted: Tensor, loops: Tensor, rays: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """The same, of rays that were sorted before."""
-    key = rays[0] * num_nodes + rays[1]
-    if bool((key.diff() <= 0).any()):  # relabelled since it was sorted
-        key = key.sort().values
-    found = torch.where(loops, key.numel(), torch.searchsorted(key, wanted))
-    _check_rays(key, wanted, found, loops)
-    return key, found
-
-
-def _check_rays(key: Tensor, wanted: Tensor, found: Tensor, loops: Tensor) -> None:
-    """The sorted rays are exactly those of the edges that are no loops.
-
-    They may come from elsewhere. `found [2, E]` is where those that are `wanted` should be.
+def _wanted(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The rays (target, source) of each edge, then its rays (source, target), as numbers that
+    sort as rays do `[2, S]`, of the edges that are no self-loops, and which these are `[E]`.
     """
-    hit = torch.zeros(key.numel() + 1, dtype=torch.bool, device=key.device)
-    hit[found.flatten()] = True
-    there = torch.cat([key, key.new_full((1,), -1)]).index_select(0, found.flatten())
-    right = (there.view_as(wanted) == wanted) | loops
-    if not bool(right.all()) or not bool(hit[:-1].all()):
-        raise ValueError(
-            "ray_index: does not belong to edge_index; apply AddTopology once the edges are final"
-        )
+    source, target = edge_index
+    straight = source != target
+    wanted = torch.stack([target * num_nodes + source, source * num_nodes + target])
+    return wanted if bool(straight.all()) else wanted[:, straight], straight
+
+
+def _by_rank(
+    wanted: Tensor, straight: Tensor, ranks: Tensor, num_nodes: int
+) -> tuple[Tensor, Tensor] | None:
+    """All rays that are wanted, sorted, and which of them each is; without sorting.
+
+    None where the ranks are those of other edges, or of other numbers of the nodes.
+    """
+    if ranks.shape != (len(straight), 2):
+        return None
+    rank = ranks.T.long()[:, straight]
+    vertex = wanted // max(num_nodes, 1)
+    degree = vertex.new_zeros(num_nodes)
+    degree.scatter_reduce_(0, vertex.flatten(), rank.flatten() + 1, "amax")
+    count = int(degree.sum())
+    if count > wanted.numel() or bool((rank < 0).any()):
+        return None
+    found = (degree.cumsum(0) - degree)[vertex] + rank
+    key = wanted.new_full((count,), -1)
+    key[found.flatten()] = wanted.flatten()
+    before = torch.cat([key.new_full((1,), -1), key[:-1]])
+    if bool((key <= before).any()) or not torch.equal(key[found], wanted):
+        return None
+    return key, found
 
 
 def _edges_of_rays(out: Tensor, into: Tensor, count: int) -> tuple[Tensor, Tensor | None]:

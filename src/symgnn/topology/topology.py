@@ -133,7 +133,7 @@ class Topology:
             whole=whole,
             pairs=pairs,
             lines=lines,
-            ray_index=getattr(data, "ray_index", None),
+            ray_ranks=getattr(data, "ray_ranks", None),
         )
 
     @staticmethod
@@ -147,7 +147,7 @@ class Topology:
         whole: bool = True,
         pairs: bool = False,
         lines: bool = False,
-        ray_index: Tensor | None = None,
+        ray_ranks: Tensor | None = None,
     ) -> Topology:
         """The topology from `edge_index [2, E]` and `batch [N]`, as PyG's layers get them."""
         check_edges(edge_index, num_nodes, batch)
@@ -164,7 +164,7 @@ class Topology:
             edges=ends_of(edge_index[1], edge_index[0], num_nodes),
         )
         if angles:
-            rays = joined(edge_index, num_nodes, ray_index)
+            rays = joined(edge_index, num_nodes, ray_ranks)
             vertex, neighbour = rays["ray_index"]
             ends = ends_of(vertex, neighbour, num_nodes)
             inwards = gather_by(rays["target_ray"], len(vertex))

@@ -4,16 +4,17 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from symgnn.topology.checks import check_edges, check_positions
-from symgnn.topology.rays import sorted_rays
+from symgnn.topology.rays import ranks_of
 from symgnn.topology.topology import Topology
 
 
 class AddTopology(BaseTransform):
     """A PyG transform that does the expensive part of the topology once per graph.
 
-    It sorts each node's neighbours into `data.ray_index [2, R]`, a plain tensor that PyG's
-    `DataLoader` batches like `edge_index`, in its worker processes; `Topology.of(batch)`, which
-    the models call, starts from it. Apply it after the edges are final. On a `Batch`, or with
+    It sorts each node's neighbours, and keeps where the ends of each edge stand among them as
+    `data.ray_ranks [E, 2]`, a plain tensor that PyG's `DataLoader` batches in its worker processes;
+    `Topology.of(batch)`, which the models call, need not sort them again. Apply it after the edges
+    are final: ranks of other edges are not used. On a `Batch`, or with
     `attach=True`, the finished `Topology` is attached as `data.topology` too, as
     `torch.compile(fullgraph=True)` and full-batch training want it.
     """
@@ -23,13 +24,13 @@ class AddTopology(BaseTransform):
         self.pairs = pairs
 
     def forward(self, data: Data) -> Data:
-        """Check the graph and add its sorted rays."""
+        """Check the graph and add the ranks of its rays."""
         check_positions(getattr(data, "pos", None))
         check_edges(
             getattr(data, "edge_index", None), data.pos.shape[0], getattr(data, "batch", None)
         )
         data.topology = None
-        data.ray_index = sorted_rays(data.edge_index, data.pos.shape[0])
+        data.ray_ranks = ranks_of(data.edge_index, data.pos.shape[0])
         if self.attach or hasattr(data, "ptr"):
             data.topology = Topology.of(data, pairs=self.pairs)
         else:

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.data.collate import collate
 
 from symgnn.topology import Topology
-from symgnn.topology.rays import sorted_rays
+from symgnn.topology.rays import ranks_of
 
 #: How many graphs are joined at once; their numbers of nodes are then kept in few bytes.
 AT_ONCE = 1000
@@ -93,13 +93,12 @@ def _joined(graphs: list[Data], angles: bool) -> Joined:
     if angles:
         first, nodes = _starts([counts])[:-1], int(counts.sum())
         edges = values["edge_index"] + first.repeat_interleave(starts["edge_index"].diff())
-        rays = sorted_rays(edges, nodes)
-        starts["ray_index"] = torch.searchsorted(rays[0].contiguous(), _starts([counts]))
-        values["ray_index"] = rays - first.repeat_interleave(starts["ray_index"].diff())
-        dims["ray_index"] = -1
-        rising.append("ray_index")
+        values["ray_ranks"] = ranks_of(edges, nodes)
+        starts["ray_ranks"], dims["ray_ranks"] = starts["edge_index"], 0
     small = torch.int16 if int(counts.max()) < 2**15 else torch.int32
     values |= {name: values[name].to(small) for name in rising}
+    if angles:
+        values["ray_ranks"] = values["ray_ranks"].to(small)
     return Joined(counts, values, starts, dims, rising)
 
 

@@ -17,7 +17,7 @@ from symgnn.data.task import LENGTHS
 from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.
-OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_index", "topology")
+OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology")
 
 
 @dataclass(frozen=True)
