@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from symgnn.nn.build import ARCHITECTURES, PEERS, build
 from symgnn.train import datasets
 from symgnn.train.config import Config, read_config, resolve
 
@@ -19,12 +20,24 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_defaults_are_written_out_and_read_again(tmp_path: Path) -> None:
     config = resolve(GOOD, ["model.hidden=64", "train.learning_rate=5e-4", "train.patience=7"])
-    assert config.model == {"block": "dgn", "hidden": 64}
+    assert {"block": "dgn", "hidden": 64, "mlp_hidden": 128}.items() <= config.model.items()
+    assert {"layers": 2, "aggregation": "mean", "graph_state": True}.items() <= config.model.items()
     assert config.train.learning_rate == 5e-4
     assert config.train.patience == 7
     assert read_config(written(tmp_path, config.to_yaml())) == config
     assert read_config(tmp_path) == config  # the directory of a run
     assert yaml.safe_load(config.to_yaml())["train"]["epochs"] == 100
+
+
+@pytest.mark.parametrize("block", [*ARCHITECTURES, *PEERS])
+def test_with_its_defaults_written_out_it_is_the_same_model(block: str) -> None:
+    options = resolve({**GOOD, "model": {"block": block}}).model
+    assert resolve({**GOOD, "model": options}).model == options
+    one = build(block, dimension=3)
+    other = build(dimension=3, architecture=options.pop("block"), **options)
+    assert (options["layers"], repr(one)) == (one.layers, repr(other))
+    sizes = [{n: p.shape for n, p in m.named_parameters()} for m in (one, other)]
+    assert sizes[0] == sizes[1]
 
 
 def test_changes_go_over_the_file_and_into_it(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from symgnn.nn.build import BUILD_OPTIONS, build, network_named
+from symgnn.nn.network import Network
 from symgnn.nn.peers import PEERS
 from symgnn.train.datasets import known_keys
 from symgnn.train.sections import in_section
@@ -114,7 +115,7 @@ class Config:
     train: Training = field(default_factory=Training)
 
     def as_dict(self) -> dict[str, Any]:
-        """Its sections, with every default of `train` written out."""
+        """Its sections, with every default of `model` and `train` written out."""
         return dataclasses.asdict(self)
 
     def to_yaml(self) -> str:
@@ -192,7 +193,25 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
         # a task that needs nothing of the data, where the network has one
         task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
         build(block, task=task, dimension=3, **model)
-    return {"block": block, **model}
+    return {"block": block, **_defaults(network, peer, model), **model}
+
+
+def _defaults(network: Network, peer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model is built with where nothing is given, so that a run does not depend on it."""
+    found = {}
+    for name, option in [
+        *inspect.signature(build).parameters.items(),
+        *(inspect.signature(peer).parameters.items() if peer else ()),
+    ]:
+        value = option.default
+        if value is None:  # as the network has it
+            value = getattr(network, name, None)
+        if name not in INFERRED and isinstance(value, int | float | str | Mapping):
+            found[name] = value
+    merged = {**found, **given}
+    if "mlp_hidden" not in merged and isinstance(merged["hidden"], int):
+        found["mlp_hidden"] = 2 * merged["hidden"]
+    return {name: value for name, value in found.items() if name not in given}
 
 
 class _Loader(yaml.SafeLoader):
