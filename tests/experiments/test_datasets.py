@@ -75,6 +75,18 @@ def test_the_protocol_of_the_paper() -> None:
         assert experiment.learning_rate == rate
 
 
+def test_the_networks_of_the_paper() -> None:
+    """On QM9: MLPs with two hidden layers of 128, one in the read-out; a mean over the nodes."""
+    splits = load("qm9", source="sample")
+    model = EXPERIMENTS["qm9"].make("DGN", splits)
+    assert (model.layers, EXPERIMENTS["qm9"].make("AGN", splits).layers) == (4, 3)
+    widths = {p.shape[0] for name, p in model.named_parameters() if name.endswith("weight")}
+    assert widths == {128, splits.task.outputs}
+    for blocks, hidden in ((model.blocks, 2), (model.readouts, 1)):
+        for update in (u for block in blocks for u in block.updates.values()):
+            assert len(update.phi.linears) == hidden + 1
+
+
 def test_it_learns_and_measures_without_dropout() -> None:
     experiment, splits = EXPERIMENTS["qm9"], load("qm9", source="sample")
     trial = Trial(experiment, "DGN", splits, Protocol(20, 2, 14, 1))
