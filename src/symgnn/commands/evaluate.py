@@ -17,7 +17,15 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         help="may be given several times (default test)",
     )
     evaluate.add_argument("--out", type=Path, help="a JSON file (default: metrics.json of the run)")
+    add_data(evaluate)
     return evaluate
+
+
+def add_data(command: argparse.ArgumentParser) -> None:
+    """Where the files of a run are now."""
+    command.add_argument(
+        "--data", type=Path, help="where the files that the run was trained on are, if they moved"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,14 +37,14 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.report.run import metrics_table
     from symgnn.store import read_json, write_json
-    from symgnn.train import datasets
     from symgnn.train.trained import evaluate, load
 
     trained = load(options.directory)
-    splits = datasets.load(trained.config.data)
+    splits = trained.splits(options.data)
     found = evaluate(trained, splits, options.split or ["test"])
     out = options.out or options.directory / "metrics.json"
-    write_json(out, {**(read_json(out) or {}), **found})
+    before = read_json(out)
+    write_json(out, {**(before if isinstance(before, dict) else {}), **found})
     console = Console()
     console.print(metrics_table(found, trained.record["task"]))
     console.print(f"written: {out}", soft_wrap=True, markup=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from symgnn.commands.evaluate import add_data
+
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
@@ -15,6 +17,7 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         "--split", choices=("train", "validation", "test"), help="graphs of the run's dataset"
     )
     predict.add_argument("--out", type=Path, help="the CSV (default: predictions.csv of the run)")
+    add_data(predict)
     return predict
 
 
@@ -30,8 +33,10 @@ def run(options: argparse.Namespace) -> int:
 
     if bool(options.files) == bool(options.split):
         raise ValueError("predict: give either files or --split, such as --split test")
+    if options.data is not None and not options.split:
+        raise ValueError("--data: is for --split; files are given by themselves")
     trained = load(options.directory)
     out = options.out or options.directory / "predictions.csv"
-    rows = write_predictions(trained, out, options.files, options.split)
+    rows = write_predictions(trained, out, options.files, options.split, options.data)
     Console().print(f"written: {out}, {rows} rows", soft_wrap=True, markup=False)
     return 0

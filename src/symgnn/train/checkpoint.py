@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +41,25 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise ValueError(f"{path}: was not written by symgnn train; give a checkpoint that was")
-    if content["version"] != VERSION:
+    if content.get("version") != VERSION:
         raise ValueError(
-            f"{path}: has version {content['version']}, this symgnn reads {VERSION}; "
+            f"{path}: has version {content.get('version')}, this symgnn reads {VERSION}; "
             "use the symgnn that wrote it"
         )
+    if not isinstance(content.get("members"), list):
+        raise ValueError(f"{path}: has no weights; restore it, or train again")
     return content
+
+
+@contextmanager
+def fitting(path: Path) -> Iterator[None]:
+    """Say in one line that the weights of a file are not those of the model."""
+    try:
+        yield
+    except (RuntimeError, KeyError, IndexError, AttributeError, TypeError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = (lines[1] if len(lines) > 1 else lines[0]).rstrip(".")[:120] if lines else ""
+        raise ValueError(
+            f"{path}: does not fit the model of config.yaml ({said}); it is of another run, or "
+            "config.yaml was changed: put back what was there"
+        ) from None

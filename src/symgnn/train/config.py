@@ -77,6 +77,8 @@ class Training:
             given = getattr(self, name)
             if given is not None and not given >= bound:
                 raise ValueError(f"train.{name}: is {given}; give at least {bound}")
+        if self.seed + self.seeds > 2**63:
+            raise ValueError(f"train.seed: is {self.seed}; give a number below 2**63")
         for name in ("learning_rate", "clip"):
             given = getattr(self, name)
             if given is not None and not 0 < given < float("inf"):

@@ -20,7 +20,7 @@ from lightning.pytorch import Callback, Trainer
 from torch import Tensor
 
 from symgnn.store import write_whole
-from symgnn.train.checkpoint import read_checkpoint, write_checkpoint
+from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
 from symgnn.train.metrics import RISING
 from symgnn.train.module import Module
 
@@ -57,8 +57,11 @@ class Keeper(Callback):
             self.value, self.epoch, self.states = best["value"], best["epoch"], best["members"]
         if not self.last_path.exists():
             return True
+        if not self.best_path.exists():
+            raise ValueError(f"{self.best_path}: is gone; put it back, or train into another --out")
         last = read_checkpoint(self.last_path)
-        module.members.load_states(last["members"])
+        with fitting(self.last_path):
+            module.members.load_states(last["members"])
         module.epoch, module.step, module.rate = last["epoch"], last["step"], last["rate"]
         module.saved_optimizer, module.saved_precision = last["optimizer"], last["precision"]
         self.seconds = last["seconds"]

@@ -15,6 +15,8 @@ from torch_geometric.data.collate import collate
 from symgnn.topology import Topology
 from symgnn.topology.rays import ranks_of
 
+#: What models read of a graph, with its answers; nothing else is batched.
+READ = ("pos", "edge_index", "z", "vel", "x", "edge_attr", "edge_weight", "angle_attr", "u", "y")
 #: How many graphs are joined at once; their numbers of nodes are then kept in few bytes.
 AT_ONCE = 1000
 
@@ -45,7 +47,10 @@ class Graphs(Dataset):
         for name, dim in self.dims.items():
             if name not in drop:
                 value = torch.cat([part.values[name] for part in parts], dim)
-                self.values[name] = value.to(dtype) if value.is_floating_point() else value
+                exact = name == "y" and value.dtype == torch.float64  # until it is standardised
+                self.values[name] = (
+                    value.to(dtype) if value.is_floating_point() and not exact else value
+                )
                 self.starts[name] = _starts([part.starts[name].diff() for part in parts])
 
     def __len__(self) -> int:
@@ -84,6 +89,7 @@ class Joined(NamedTuple):
 
 def _joined(graphs: list[Data], angles: bool) -> Joined:
     """All tensors of the graphs; with `angles`, their sorted neighbours too."""
+    graphs = [Data(**{n: g[n] for n in READ if g.get(n) is not None}) for g in graphs]
     whole, slices, _ = collate(Data, graphs, increment=False, add_batch=False)
     counts = torch.tensor([graph.num_nodes for graph in graphs])
     values = {n: whole[n] for n in whole.keys() if isinstance(whole[n], Tensor)}  # noqa: SIM118

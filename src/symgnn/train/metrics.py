@@ -150,6 +150,8 @@ class Judge:
             sums = loss_sums(outputs, y, self.task, self.loss, self.class_weights)
             return sums, y * self.task.outputs + outputs.argmax(-1)
         y = self.scaler(y)
+        if outputs.dtype != torch.float64:
+            y = y.float()
         sums = loss_sums(outputs, y, self.task, self.loss)
         # the difference before its unit: energies can be large beside their spread
         error = (outputs - y).double()

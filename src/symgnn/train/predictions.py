@@ -12,7 +12,6 @@ from torch_geometric.data import Data
 
 from symgnn.data.task import Task
 from symgnn.store import write_whole
-from symgnn.train import datasets
 from symgnn.train.trained import Prediction, Trained
 
 #: What a row is named by, beside the graph.
@@ -20,17 +19,22 @@ KEYS = {"graph": [], "node": ["node"], "coordinates": ["node"], "edge": ["source
 
 
 def write_predictions(
-    trained: Trained, out: Path, files: Sequence[Path] = (), split: str | None = None
+    trained: Trained,
+    out: Path,
+    files: Sequence[Path] = (),
+    split: str | None = None,
+    data: Path | None = None,
 ) -> int:
-    """Predict for files, or for a split of the run's dataset; give how many rows were written.
+    """Predict for files, or for a split of the run's dataset (`data` says where its files are now);
+    give how many rows were written.
 
     A row is a graph, node or edge. Numbers are in the units of the head; with several seeds each
     has a deviation beside it.
     """
     if split is None:
-        graphs: Sequence[Data] = datasets.read(files, trained.record["about"])
+        graphs: Sequence[Data] = trained.read(files)
     else:
-        graphs = getattr(datasets.load(trained.config.data), split)
+        graphs = getattr(trained.splits(data), split)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["name", *KEYS[trained.task.level], *heads(trained)])
@@ -81,9 +85,11 @@ def _each(trained: Trained, graphs: Sequence[Data]) -> Iterator[tuple[Data, Pred
             yield graph, Prediction(*pair)
 
 
-def _keys(graph: Data, task: Task) -> list[list[int]]:
+def _keys(graph: Data, task: Task) -> list[list[Any]]:
+    """What each row is named by: nodes as their file names them."""
+    names: Sequence[Any] = getattr(graph, "node_id", None) or range(graph.num_nodes)
     if task.level == "graph":
         return [[]]
     if task.level == "edge":
-        return graph.edge_index.T.tolist()
-    return [[k] for k in range(graph.num_nodes)]
+        return [[names[j], names[i]] for j, i in graph.edge_index.T.tolist()]
+    return [[name] for name in names]

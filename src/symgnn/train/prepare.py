@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,10 +11,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn.data.files.table import not_among
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
 from symgnn.nn.build import BUILD_OPTIONS
 from symgnn.train.config import Config, Training
+from symgnn.train.loader import READ
 from symgnn.train.metrics import Judge, Scaler, balanced
 from symgnn.train.sections import in_section
 
@@ -31,6 +34,10 @@ def sizes_of(graph: Data, drop: Sequence[str] = ()) -> dict[str, int]:
     sizes = {"dimension": graph.pos.shape[1]}
     for name, option in WIDTHS.items():
         value = None if name in drop else getattr(graph, name, None)
+        if value is not None and not (isinstance(value, Tensor) and value.dim() == 2):
+            shape = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            rows = "1" if name == "u" else "rows"
+            raise ValueError(f"{name}: is {shape} of a graph; give a tensor [{rows}, features]")
         sizes[option] = 0 if value is None else int(value.shape[-1])
     return sizes
 
@@ -77,15 +84,26 @@ def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) 
             raise ValueError(f"data: there are no graphs to {_PURPOSE[name]}; give at least one")
         for k in range(len(graphs)):
             graph = graphs[k]
+            where = f"graph {k} of {name}"
+            if getattr(graph, "name", None):
+                where += f" ({graph.name})"
+            if sizes is None:
+                check_drop(graph, drop)
             found = sizes_of(graph, drop)
             sizes = sizes or found
-            where = f"graph {k} of {name}"
             if found != sizes:
                 key = next(key for key in sizes if sizes[key] != found[key])
                 raise ValueError(
                     f"data: {where} has {key} {found[key]}, the first has {sizes[key]}; "
                     "all graphs need the same"
                 )
+            for value in ("vel", *WIDTHS):
+                given = None if value in drop else getattr(graph, value, None)
+                if given is not None and not given.isfinite().all():
+                    raise ValueError(
+                        f"{value}: {where} has a value that is not finite; correct it, or leave "
+                        f"it out with data.drop: [{value}]"
+                    )
             check_answers(graph, task, where)
             if name == "train":
                 targets.append(graph.y)
@@ -133,7 +151,47 @@ def check_answers(graph: Data, task: Task, where: str) -> None:
 def dropped(config: Config) -> list[str]:
     """The values that the section `data` takes away."""
     drop = config.data.get("drop") or []
-    return [drop] if isinstance(drop, str) else list(drop)
+    drop = [drop] if isinstance(drop, str) else drop
+    if not isinstance(drop, list | tuple) or not all(isinstance(name, str) for name in drop):
+        raise ValueError(f"data.drop: is {drop!r}; give names of values, such as [x]")
+    return list(drop)
+
+
+def check_drop(graph: Data, drop: Sequence[str]) -> None:
+    """What is taken away can be spared, and is something that graphs have."""
+    known = [n for n in (*graph.keys(), *READ) if n not in ("pos", "edge_index", "y", "name")]
+    for name in drop:
+        if name not in known:
+            known = sorted(set(known))
+            raise ValueError(not_among("data.drop", name, known, "a value that can be left out"))
+
+
+def check_same(record: Mapping[str, Any], now: Mapping[str, Any], what_else: str) -> None:
+    """The data are those of the record of a run; `what_else` is to be done if they are not."""
+    for key in ("files", "graphs", "sha256"):
+        before, after = (each.get("about", {}).get(key) for each in (record, now))
+        if before is not None and after is not None and before != after:
+            said = "a file has changed" if key == "sha256" else f"{after} {key}, not {before}"
+            raise ValueError(
+                f"data: are not those that the run was trained on ({said}); {what_else}"
+            )
+    for key in ("task", "counts", "sizes", "scale", "scaler", "class_counts"):
+        if key in now and key in record and not _alike(record[key], now[key]):
+            raise ValueError(
+                f"data: are not those that the run was trained on ({key}: {now[key]}, not "
+                f"{record[key]}); {what_else}"
+            )
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Equal, numbers but for rounding."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) or isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)
 
 
 def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:

@@ -7,21 +7,23 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from rich.console import Console
 from torch_geometric.data import Data
 
 from symgnn.data.task import Splits
 from symgnn.nn import Model
-from symgnn.store import environment, source_hash, write_json, write_whole
+from symgnn.store import environment, read_json, source_hash, write_json, write_whole
 from symgnn.train import datasets
 from symgnn.train.config import Config, read_config
 from symgnn.train.keeper import Keeper
@@ -29,7 +31,7 @@ from symgnn.train.loader import Graphs
 from symgnn.train.members import Members
 from symgnn.train.metrics import names_of
 from symgnn.train.module import Module
-from symgnn.train.prepare import Facts, dropped, make_model, measure
+from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
 from symgnn.train.trained import evaluate, load
 
@@ -46,22 +48,46 @@ def train(
     """
     console = console or Console(quiet=True)
     first = is_first()
-    if first:
-        check_directory(out, config, resume)
-    splits = datasets.load(config.data)
-    facts = measure(splits, dropped(config), config.train.standardise)
-    make = partial(make_model, config, splits.task, facts.sizes)
-    model = make()
-    check(config, splits, model)
-    if first:
-        write_whole(out / "config.yaml", config.to_yaml().encode())
-        write_json(out / "run.json", about(config, splits, facts, model))
-        console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
-    judge = facts.judge(splits.task, splits.scale, config.train)
-    graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
-    for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
-        fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
+    with claimed(out) if first else nullcontext():
+        if first:
+            check_config(out, config, resume)
+        splits = datasets.load(config.data)
+        facts = measure(splits, dropped(config), config.train.standardise)
+        make = partial(make_model, config, splits.task, facts.sizes)
+        model = make()
+        check(config, splits, model)
+        if first:
+            write_record(out, config, about(config, splits, facts, model))
+            console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
+        judge = facts.judge(splits.task, splits.scale, config.train)
+        graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
+        for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
+            fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
     return splits if first else None
+
+
+@contextmanager
+def claimed(out: Path) -> Iterator[None]:
+    """The directory, made and for this process alone; taken away again if nothing came of it."""
+    made = [each for each in (out, *out.parents) if not each.exists()]
+    lock = FileLock(out / ".lock")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ValueError(
+            f"--out: another process is training into {out}; wait for it, or give another --out"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"--out: cannot make {out} ({error.strerror}); choose another") from None
+    try:
+        yield
+    finally:
+        (out / ".lock").unlink(missing_ok=True)
+        lock.release()
+        for each in made:
+            if each.is_dir() and not any(each.iterdir()):
+                each.rmdir()
 
 
 def is_first() -> bool:
@@ -76,29 +102,46 @@ def finish(out: Path, splits: Splits) -> dict[str, Any]:
     return metrics
 
 
-def check_directory(out: Path, config: Config, resume: bool) -> None:
+def has_begun(out: Path) -> bool:
+    """Whether anything was trained there; without, a run may begin anew."""
+    return (out / "config.yaml").exists() and any(out.glob("seed*/*.ckpt"))
+
+
+def check_config(out: Path, config: Config, resume: bool) -> None:
     """A run is never overwritten, and goes on with the config that it began with."""
-    if (out / "config.yaml").exists():
-        if not resume:
-            raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
-        before = read_config(out).as_dict()
-        now = config.as_dict()
-        for section, part in now.items():
-            for key in sorted({*part, *before[section]}):
-                old, new = before[section].get(key), part.get(key)
-                if old != new and (section, key) not in MAY_CHANGE:
-                    raise ValueError(
-                        f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
-                        "give the same, or another --out"
-                    )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"--out: cannot make {out} ({error.strerror}); choose another") from None
+    if not has_begun(out):
+        return
+    if not resume:
+        raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
+    before = read_config(out).as_dict()
+    now = config.as_dict()
+    for section, part in now.items():
+        for key in sorted({*part, *before[section]}):
+            old, new = before[section].get(key), part.get(key)
+            if old != new and (section, key) not in MAY_CHANGE:
+                raise ValueError(
+                    f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
+                    "give the same, or another --out"
+                )
 
 
-#: What can be another when a run goes on, because weights depend on it by rounding at most.
-MAY_CHANGE = (("train", "workers"), ("train", "devices"), ("train", "accelerator"))
+def write_record(out: Path, config: Config, record: dict[str, Any]) -> None:
+    """Write config.yaml and run.json; a run that goes on needs the data that it began with."""
+    before = read_json(out / "run.json") if has_begun(out) else None
+    if isinstance(before, dict):
+        check_same(before, record, "put them back, or train into another --out")
+    write_whole(out / "config.yaml", config.to_yaml().encode())
+    write_json(out / "run.json", record)
+
+
+#: What can be another when a run goes on, because weights depend on it by rounding at most; files
+#: may have moved, as their content is compared.
+MAY_CHANGE = (
+    ("train", "workers"),
+    ("train", "devices"),
+    ("train", "accelerator"),
+    ("data", "path"),
+)
 
 
 def check(config: Config, splits: Splits, model: Model) -> None:
@@ -111,6 +154,11 @@ def check(config: Config, splits: Splits, model: Model) -> None:
             f"train.epochs: is {train.epochs}; give a multiple of train.validate_every, which is "
             f"{train.validate_every}"
         )
+    try:
+        Trainer(accelerator=train.accelerator, devices=1, logger=False, barebones=True)
+    except (MisconfigurationException, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"train.accelerator: is {train.accelerator!r}; {said}") from None
     if train.class_weights != "none" and splits.task.kind != "classification":
         raise ValueError("train.class_weights: there are no classes; leave it out")
     try:
@@ -135,6 +183,7 @@ def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[st
         "task": dataclasses.asdict(splits.task),
         "scale": splits.scale,
         **facts.as_dict(),
+        "options": config.model,
         "model": repr(model),
         "symmetry": str(model.symmetry),
         "parameters": sum(p.numel() for p in model.parameters()),

@@ -36,7 +36,9 @@ def parse_npz(piece: Piece, how: How) -> list[Structure]:
         return [from_mapping(arrays, stem, piece.where, (stem, piece.path.name))]
     frames = len(pos)
     each = {name for name, array in arrays.items() if array.ndim and len(array) == frames}
-    each -= {"edge_index", "face"}
+    # of these it is plain by their axes, also where there are as many frames as nodes
+    static = {"z": 1, "x": 2, "edge_attr": 2, "edge_index": 2, "face": 2}
+    each -= {name for name in each & static.keys() if arrays[name].ndim == static[name]}
     return [
         from_mapping(
             {name: array[t] if name in each else array for name, array in arrays.items()},
@@ -100,6 +102,8 @@ def from_mapping(
         if key in arrays:
             setattr(structure, key, np.asarray(arrays.pop(key)))
     structure.extra = {key: value for key, value in arrays.items() if key != "y"}
+    if "u" in arrays and np.asarray(arrays["u"]).ndim < 2:
+        structure.extra["u"] = np.asarray(arrays["u"]).reshape(1, -1)
     count = {"node": len(pos), "edge": -1 if edges is None else np.shape(edges)[-1]}
     for key, value in arrays.items():
         array = np.asarray(value)

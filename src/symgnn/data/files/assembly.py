@@ -31,6 +31,7 @@ class Form:
     features: Sequence[str]
     edge_features: Sequence[str]
     scale: float
+    targets: frozenset[str] = frozenset()  # which no graph has besides as its y
 
 
 def feature_names(
@@ -60,19 +61,35 @@ def assemble(
 ) -> list[Data]:
     """A graph for each structure."""
     graphs = []
+    exact = needs_double(ys)
     with bar(f"joining the nodes of {len(structures)} graphs", progress) as on_progress:
         for structure, y in zip(structures, ys, strict=True):
             graphs.append(graph_of(structure, y, form))
+            if exact and y is not None:
+                graphs[-1].y = torch.as_tensor(y, dtype=torch.float64)
             if on_progress is not None:
                 on_progress(len(graphs), len(structures))
     return graphs
 
 
+def needs_double(ys: Sequence[np.ndarray | None]) -> bool:
+    """Whether targets are so large beside their spread that float32 would change them visibly."""
+    given = [y for y in ys if y is not None]
+    if not given or given[0].dtype.kind != "f":
+        return False
+    values = np.concatenate(given)
+    with np.errstate(over="ignore"):
+        lost = np.abs(values - values.astype(np.float32)).max(axis=0, initial=0)
+    return bool((lost > 1e-5 * values.std(axis=0)).any())
+
+
 def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
     """A PyG graph; what belongs to the edges of the file is left out if it gets others."""
-    pos = torch.as_tensor(structure.pos, dtype=torch.float32)
+    exact = torch.as_tensor(structure.pos, dtype=torch.float64)
+    pos = exact.float()
     try:
-        edge_index, own = joined(structure, pos, form.edges, form.radius, form.k)
+        edge_index, own = joined(structure, exact, form.edges, form.radius, form.k)
+        check_resolution(exact, pos, edge_index)
     except ValueError as error:
         raise ValueError(f"{structure.where}: {error}") from None
     arrays = {
@@ -81,7 +98,11 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
         "x": node_features(structure, form.elements, form.features),
         "edge_attr": edge_features_of(structure, form.edge_features) if own else None,
         "y": y,
-        **{key: value for key, value in structure.extra.items() if own or key not in OF_EDGES},
+        **{
+            key: value
+            for key, value in structure.extra.items()
+            if (own or key not in OF_EDGES) and key not in form.targets
+        },
     }
     values = {key: as_tensor(value) for key, value in arrays.items() if value is not None}
     for key in ("x", "edge_attr"):
@@ -92,6 +113,19 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
         if name in graph:
             graph[name] = graph[name] * form.scale
     return graph
+
+
+def check_resolution(exact: torch.Tensor, pos: torch.Tensor, edge_index: torch.Tensor) -> None:
+    """Coordinates in float32 have edges as long as they were."""
+    source, target = edge_index
+    lengths, rounded = ((p[source] - p[target]).norm(dim=1) for p in (exact, pos.double()))
+    wrong = (lengths - rounded).abs() > 1e-3 * lengths
+    if bool(wrong.any()):
+        raise ValueError(
+            f"pos: is up to {float(exact.abs().max()):.7g}, beside which an edge of length "
+            f"{float(lengths[wrong].min()):.3g} is lost in float32; subtract a constant, such as "
+            "the middle, from all coordinates"
+        )
 
 
 def as_tensor(value: Any) -> Any:

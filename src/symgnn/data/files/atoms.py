@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,25 @@ SUFFIXES = (
 )  # fmt: skip
 
 
+#: What a calculation gives for each atom; all else is of the whole structure.
+OF_ATOMS = ("forces", "charges", "magmoms", "energies", "stresses", "dipoles")
+
+
 def frames(path: Path, how: How) -> Iterator[Piece]:
     """The frames of an XYZ file, as text."""
-    with path.open(encoding="utf-8") as file:
-        texts = list(_frames(file, path))
+    texts: list[str] = []
+    problem = None
+    with path.open(encoding="utf-8-sig") as file:
+        try:
+            for text in _frames(file, path):
+                texts.append(text)
+        except ValueError as error:
+            problem = error
     for index, text in enumerate(texts):
-        place = f"frame {index}" if len(texts) > 1 else ""
+        place = f"frame {index}" if len(texts) > 1 or problem else ""
         yield Piece(path, place, text, len(text))
+    if problem is not None:  # after the frames before it, which are good
+        raise problem
 
 
 def _frames(file: io.TextIOBase, path: Path) -> Iterator[str]:
@@ -53,6 +66,15 @@ def parse_frame(piece: Piece, how: How) -> list[Structure]:
     return [_structure(atoms, piece, how, piece.place.removeprefix("frame "))]
 
 
+def _said(frame: Any, id: str) -> str | None:
+    """The value of a key in the comment of a frame, as it is written: 001 is not 1."""
+    if not isinstance(frame, str):
+        return None
+    comment = frame.split("\n", 2)[1] if frame.count("\n") > 1 else ""
+    found = re.search(rf"(?:^|\s){re.escape(id)}=(?:\"([^\"]*)\"|'([^']*)'|(\S+))", comment)
+    return next((text for text in found.groups() if text), None) if found else None
+
+
 def parse_file(piece: Piece, how: How) -> list[Structure]:
     """All structures of a file, by ASE."""
     import ase.io
@@ -80,16 +102,18 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> Structure:
     graph, node = {}, {}
     for name, value in {**atoms.info, **results}.items():
         array = np.asarray(value)
-        if array.ndim and len(array) == len(atoms) and name in results:
+        if name in OF_ATOMS and name in results:
             node[name] = array
         elif array.ndim <= 1 and array.dtype.kind in "fiuU":
             graph[name] = array.reshape(-1)
     for name, array in atoms.arrays.items():
         if name not in ("numbers", "positions"):
             node[name] = array
-    name = str(atoms.info.get(how.id, f"{stem}-{frame}" if frame else stem))
+    named = _said(piece.content, how.id) or atoms.info.get(how.id)
+    if named is None or isinstance(named, bool):
+        named = f"{stem}-{frame}" if frame else stem
     return Structure(
-        name,
+        str(named),
         piece.where if piece.place or not frame else f"{piece.path}, frame {frame}",
         atoms.positions,
         z=atoms.numbers,

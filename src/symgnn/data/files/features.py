@@ -24,7 +24,7 @@ def elements_of(structures: Iterable[Structure]) -> list[str]:
 
     if not 0 < min(numbers) <= max(numbers) < len(chemical_symbols):
         bad = next(n for n in sorted(numbers) if not 0 < n < len(chemical_symbols))
-        raise ValueError(f"z: holds {bad}, which is not an atomic number")
+        raise ValueError(f"z: holds {bad}, which is not an atomic number; pass elements=...")
     return [chemical_symbols[number] for number in sorted(numbers)]
 
 

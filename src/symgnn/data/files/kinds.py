@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -42,6 +43,12 @@ def kind_of(found: Found, given: bool) -> str:
             if str(cell).strip()
         ]
         if cells and not any(map(is_number, cells)):
+            if all(looks_like_number(str(cell)) for cell in cells):
+                raise ValueError(
+                    f"columns: {name} has {str(cells[0])!r}, which looks like a number but is not "
+                    "written as one; write numbers as 1234.5, with the unit in the header, "
+                    f"{name} [eV]; or pass kind='classification'"
+                )
             text.append(name)
     if text and len(found.names) > 1:
         rest = [name for name in found.names if name not in text]
@@ -50,6 +57,18 @@ def kind_of(found: Found, given: bool) -> str:
             f"or numbers only{f', such as columns={rest}' if rest else ''}"
         )
     return "classification" if text else "regression"
+
+
+def looks_like_number(text: str) -> bool:
+    """With a decimal comma, thousands set apart, a unit, a sign of its own, or an uncertainty."""
+    match = _NUMBER.fullmatch(text.strip())
+    return match is not None and bool(re.search(r"[<>~≈≤≥±%−–.,'’()]|\d\s\d", text))
+
+
+_NUMBER = re.compile(
+    r"[<>~≈≤≥]*\s*[-+−–]?\s*\d+(?:[.,'’\s]\d+)*(?:[eE][-+−]?\d+)?"
+    r"\s*(?:%|(?:±|\+/-|\().*|[^\W\d_]\S*)?"
+)
 
 
 def _whole(found: Found) -> bool:
@@ -91,6 +110,7 @@ def classes_of(found: Found, troubles: Troubles) -> tuple[list[np.ndarray | None
 
 
 def _label(cell: object) -> str:
-    """The number 2.0 is the class 2."""
+    """The number 2.0 is the class 2; text is as it is, 007 is not 7."""
     text = str(cell).strip()
-    return str(int(float(text))) if is_number(text) and float(text).is_integer() else text
+    whole = re.fullmatch(r"([-+]?(?:0|[1-9]\d*))\.0*", text)
+    return whole[1] if whole else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ OPTIONS = ["path", "fractions", "scale", "seed", *READING]
 
 def load(
     *,
-    path: str | Sequence[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     fractions: Sequence[float] = (0.8, 0.1, 0.1),
     scale: float | None = None,
     seed: int = 0,
@@ -37,6 +38,7 @@ def load(
     for name in reading:
         if name not in READING:
             raise ValueError(not_among("data", name, OPTIONS, "an option of files"))
+    is_one = isinstance(path, str | os.PathLike)
     graphs = read(path, seed=seed, **reading)
     if graphs.task is None:
         raise ValueError("columns: is missing; name the targets, of a CSV or that the files have")
@@ -49,7 +51,7 @@ def load(
         found.task,
         found.scale,
         {
-            "source": [path] if isinstance(path, str) else [str(part) for part in path],
+            "source": [str(part) for part in ([path] if is_one else path)],  # type: ignore[union-attr]
             "files": len(graphs.files),
             "sha256": checksum(graphs.files),
             "units": "angstrom" if atoms else reading.get("units") or "",

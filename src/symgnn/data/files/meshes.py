@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,44 +15,97 @@ SUFFIXES = (".obj", ".ply", ".stl", ".off")
 
 
 def parse(piece: Piece, how: How) -> list[Structure]:
-    """The vertices in the order of the file (STL: merged), and the triangles, if there are any."""
+    """The vertices in the order of the file (STL: equal ones once), and the triangles, if any."""
     import trimesh
 
     suffix = piece.path.suffix.lower()
     loaded: Any
+    lines: list[tuple[int, int]] = []
     if suffix == ".obj":
-        shape = io.StringIO(shape_of_obj(piece.path))
+        text, lines = shape_of_obj(piece.path)
+        shape = io.StringIO(text)
         loaded = trimesh.load(shape, file_type="obj", process=False, maintain_order=True)
     else:
-        # an STL repeats a vertex for each triangle: processed, they are merged
-        loaded = trimesh.load(piece.path, process=suffix == ".stl")
+        if suffix in DECLARED:
+            check_whole(piece.path)
+        loaded = trimesh.load(piece.path, process=False)
     if isinstance(loaded, trimesh.Scene):
-        raise ValueError("has no mesh")
+        parts = [part for part in loaded.dump() if len(getattr(part, "faces", ()))]
+        if not parts:
+            raise ValueError("has no mesh")
+        loaded = trimesh.util.concatenate(parts)
+    vertices = np.asarray(loaded.vertices, dtype=np.float64)
     faces = getattr(loaded, "faces", None)
     face = None if faces is None or not len(faces) else np.asarray(faces, dtype=np.int64).T
-    return [
-        Structure(
-            piece.path.stem,
-            piece.where,
-            np.asarray(loaded.vertices, dtype=np.float64),
-            face=face,
-            aliases=(piece.path.name,),
-        )
-    ]
+    if suffix == ".stl" and face is not None:  # which repeats a vertex for each triangle
+        _, first, which = np.unique(vertices, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        vertices, face = vertices[first[order]], np.argsort(order)[which.reshape(-1)][face]
+    structure = Structure(
+        piece.path.stem, piece.where, vertices, face=face, aliases=(piece.path.name,)
+    )
+    if lines:
+        sides = [] if face is None else [face[[a, b]].T for a, b in ((0, 1), (1, 2), (2, 0))]
+        pairs = np.concatenate([np.array(lines, dtype=np.int64), *sides])
+        structure.edges = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0).T
+        structure.joined = "mesh"
+    return [structure]
 
 
-def shape_of_obj(path: Path) -> str:
-    """Vertices and faces only: by materials and textures, trimesh would cut the mesh apart."""
-    lines = []
+#: Formats of text that say beforehand how many lines they have.
+DECLARED = (".ply", ".off")
+
+
+def check_whole(path: Path) -> None:
+    """A file of text has as many vertices and faces as it says."""
+    start = path.read_bytes()[:4096]
+    if path.suffix.lower() == ".ply" and b"format ascii" not in start:
+        return  # trimesh counts the bytes
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        return  # not of text
+    lines = [line.split("#")[0].split() for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    if path.suffix.lower() == ".ply":
+        end = next((k for k, line in enumerate(lines) if line[0] == "end_header"), None)
+        if end is None:
+            raise ValueError("is damaged: its header has no end")
+        declared = sum(int(line[2]) for line in lines[:end] if line[0] == "element")
+        there = len(lines) - end - 1
+    else:
+        counts = lines[0][1:] if len(lines[0]) > 1 else lines[1]
+        declared, there = sum(map(int, counts[:2])), len(lines) - (1 if len(lines[0]) > 1 else 2)
+    if there < declared:
+        raise ValueError(f"is cut off: it has {there} of {declared} vertices and faces")
+
+
+def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
+    """Vertices and faces only, as by materials and textures trimesh would cut the mesh apart; and
+    the edges of its lines, which trimesh does not read.
+    """
+    kept = []
+    edges: list[tuple[int, int]] = []
     vertices = 0
-    for line in path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8-sig").replace("\\\n", " ").splitlines(), 1
+    ):
         kind, *values = line.split("#")[0].split() or [""]
         if kind == "v":
             vertices += 1
-            lines.append(" ".join([kind, *values[:3]]))
-        elif kind == "f":
+            kept.append(" ".join([kind, *values[:3]]))
+        elif kind in ("f", "l"):
             corners = [int(value.split("/")[0]) for value in values]
             # counted from 1, or back from the last vertex so far
             corners = [corner if corner > 0 else vertices + 1 + corner for corner in corners]
-            lines.append(" ".join([kind, *map(str, corners)]))
-    return "\n".join(lines) + "\n"
+            if corners and min(corners) < 1:
+                raise ValueError(
+                    f"line {number}: {line.strip()!r} names a vertex that is not there"
+                )
+            if kind == "f":
+                kept.append(" ".join([kind, *map(str, corners)]))
+            else:
+                edges += [(a - 1, b - 1) for a, b in pairwise(corners)]
+    if edges and max(map(max, edges)) >= vertices:
+        raise ValueError(f"a line names vertex {max(map(max, edges)) + 1}, of {vertices}")
+    return "\n".join(kept) + "\n", edges

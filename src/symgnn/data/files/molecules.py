@@ -49,7 +49,8 @@ def parse_block(piece: Piece, how: How) -> list[Structure]:
     values = molecule.GetPropsAsDict(autoConvertStrings=True)
     title = molecule.GetProp("_Name").strip() if molecule.HasProp("_Name") else ""
     number = piece.place.removeprefix("entry ")
-    named = str(values.pop(how.id, title))
+    named = molecule.GetProp(how.id).strip() if molecule.HasProp(how.id) else title
+    values.pop(how.id, None)
     return [_structure(molecule, piece, named, number, values)]
 
 

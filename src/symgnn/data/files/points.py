@@ -37,6 +37,7 @@ def parse(piece: Piece, how: How) -> list[Structure]:
             rows={"node": Rows(piece.path, [table.rows[row] for row in rows])},
             features={"node": others},
             value_units=dict(table.units),
+            extra={} if ids is None else {"node_id": [ids[row] for row in rows]},
         )
         if edges is not None:
             named = [ids[row] for row in rows] if ids else [str(i) for i in range(len(rows))]

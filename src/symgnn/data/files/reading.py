@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -27,6 +29,7 @@ from symgnn.data.files.parsing import parse
 from symgnn.data.files.structure import How, Structure, check_sizes
 from symgnn.data.files.targets import Asked, attach
 from symgnn.data.files.units import to_angstrom
+from symgnn.data.work import integer
 from symgnn.topology.checks import check_positions
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -97,12 +100,19 @@ def read(
     edges = check_choice(edges, radius, k)
     if cell not in ("refuse", "drop"):
         raise ValueError(f"cell: {cell!r} is not known; choose from refuse, drop")
-    how = How(id, tuple(listed(positions) or ()), conformers, directed, cell, seed)
+    for name, flag in (("directed", directed), ("conformers", conformers)):
+        if flag not in (True, False, None):
+            raise ValueError(f"{name}: is {flag!r}; give true or false")
+    positions = listed(positions, "positions")
+    how = How(id, tuple(positions or ()), conformers, directed, cell, integer("seed", seed, 0))
     troubles = Troubles(on_error)
-    given = [paths] if isinstance(paths, str | os.PathLike | Data) else list(paths)
+    given = _several("path", paths, str | os.PathLike | Data)
+    integer("workers", workers, 0)
+    if not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
+        raise ValueError(f"scale: is {scale!r}; give a positive number, 1.0 to change nothing")
     on_disk = [path for path in given if not isinstance(path, Data)]
     table = None if targets is None else locate(targets, on_disk)
-    columns = listed(columns)
+    columns = listed(columns, "columns")
     asked = Asked(table, None if columns is None else tuple(columns), id, level, kind)
 
     files = find(on_disk, how, [] if table is None else [table])
@@ -111,8 +121,9 @@ def read(
     structures = [s for s in structures if _sound(s, troubles)]
     _refuse_same_names(structures)
     if not structures:
-        raise ValueError(f"path: nothing could be read; {_first(troubles.reasons)}")
-    to_angstrom(structures, units)
+        reason = _first(troubles.reasons) or "no files or graphs were given"
+        raise ValueError(f"path: nothing could be read; {reason}")
+    length = to_angstrom(structures, units)
     ys, task = attach(structures, asked, troubles)
     if task is not None:
         kept = [(s, y) for s, y in zip(structures, ys, strict=True) if y is not None]
@@ -120,13 +131,22 @@ def read(
         if not structures:
             raise ValueError(f"targets: no structure has one; {_first(troubles.reasons)}")
 
-    found = list(elements_of(structures) if elements is None else listed(elements) or ())
-    asked_for = set(columns or ())
+    if task is not None and task.level == "coordinates":
+        for number, structure in enumerate(structures):
+            y = ys[number]
+            if y is not None and structure.z is not None:
+                ys[number] = np.asarray(y * length)
+    found = list(
+        elements_of(structures) if elements is None else listed(elements, "elements") or ()
+    )
+    asked_for = set(columns or (task.targets if task is not None else ()))
     names = {
-        "node": feature_names(structures, "node", listed(features), asked_for),
-        "edge": feature_names(structures, "edge", listed(edge_features), asked_for),
+        "node": feature_names(structures, "node", listed(features, "features"), asked_for),
+        "edge": feature_names(
+            structures, "edge", listed(edge_features, "edge_features"), asked_for
+        ),
     }
-    form = Form(edges, radius, k, found, names["node"], names["edge"], scale)
+    form = Form(edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for))
     graphs = assemble(structures, ys, form, progress)
     if task is not None:
         check_targets(graphs, task.level, scale)
@@ -137,7 +157,7 @@ def read(
         "radius": radius,
         "k": k,
         "directed": directed,
-        "positions": listed(positions),
+        "positions": positions,
         "features": names["node"],
         "edge_features": names["edge"],
         "elements": found,
@@ -157,18 +177,29 @@ def read(
     )
 
 
-def listed(names: Names | None) -> list[str] | None:
+def listed(names: Names | None, option: str) -> list[str] | None:
     """A single name is a list of one."""
-    return None if names is None else [names] if isinstance(names, str) else list(names)
+    return None if names is None else _several(option, names, str)
+
+
+def _several(option: str, given: Any, kind: Any) -> list[Any]:
+    """One of a kind, or several, as a list."""
+    several = [given] if isinstance(given, kind) else given
+    if not isinstance(several, Sequence) or not all(isinstance(each, kind) for each in several):
+        raise ValueError(f"{option}: is {given!r}; give a name, or a list of names")
+    return list(several)
 
 
 def locate(table: PathLike, paths: Sequence[PathLike]) -> Path:
     """A table by its path, or in one of the folders that are read."""
     path = Path(table).expanduser()
     folders = [Path(given) if Path(given).is_dir() else Path(given).parent for given in paths]
-    for candidate in (path, *(folder.expanduser() / path for folder in folders)):
+    for candidate in (*(folder.expanduser() / path for folder in folders), path):
         if candidate.is_file():
             return candidate
+    gone = [folder for folder in folders if not folder.expanduser().exists()]
+    if gone and not path.is_absolute():
+        raise ValueError(f"path: there is no {gone[0]}; give a file, a folder or a pattern")
     where = f", nor in {folders[0]}" if folders else ""
     raise ValueError(f"targets: there is no file {path}{where}")
 

@@ -40,6 +40,9 @@ def splits(
     if task is None:
         raise ValueError("task: is not known; pass columns to `read`, or task=Task(...)")
     for graph in known:
+        if graph.pos is None or graph.edge_index is None:
+            what = "pos" if graph.pos is None else "edge_index"
+            raise ValueError(f"{what}: {getattr(graph, 'name', 'a graph')} has none; give it")
         if graph.y is None:
             raise ValueError(
                 f"y: {getattr(graph, 'name', 'a graph')} has none; every graph needs it"
@@ -50,8 +53,8 @@ def splits(
     ]
     if scale is None:
         scale = unit_scale(parts[0])
-    elif not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale: is {scale}; give a positive number, 1.0 to change nothing")
+    elif not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
+        raise ValueError(f"scale: is {scale!r}; give a positive number, 1.0 to change nothing")
     train, validation, test = ([scaled(graph, scale, task) for graph in part] for part in parts)
     options = {**known.options, "scale": known.options.get("scale", 1.0) * scale}
     about: dict[str, Any] = {
@@ -66,7 +69,12 @@ def splits(
 
 def check_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
     """Three parts of a whole."""
-    values = tuple(float(fraction) for fraction in fractions)
+    try:
+        values = tuple(float(fraction) for fraction in fractions)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"fractions: are {fractions!r}; give three, such as 0.8, 0.1, 0.1"
+        ) from None
     if len(values) != 3 or min(values) < 0 or abs(sum(values) - 1) > 1e-6 or not values[0]:
         raise ValueError(
             f"fractions: are {list(fractions)}; give three that add up to 1, such as 0.8, 0.1, 0.1"

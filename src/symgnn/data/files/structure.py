@@ -65,6 +65,9 @@ def check_sizes(structure: Structure) -> None:
         if array is not None and len(array) != rows:
             what = "edges" if name == "edge_attr" else "nodes"
             raise ValueError(f"{name}: has {len(array)} rows for {rows} {what}; give one each")
+    for name, array in (("x", structure.x), ("edge_attr", structure.edge_attr)):
+        if array is not None and array.dtype.kind not in "fiub":
+            raise ValueError(f"{name}: is {array.dtype}; features are numbers")
     if structure.z is not None and structure.z.dtype.kind not in "iu":
         raise ValueError(f"z: is {structure.z.dtype}; atomic numbers are whole numbers")
     face = structure.face

@@ -106,6 +106,8 @@ def not_among(option: str, given: object, known: Iterable[str], what: str) -> st
 def is_number(cell: object) -> bool:
     """Whether it can be read as a number, not necessarily a finite one."""
     try:
+        if isinstance(cell, str) and "_" in cell:  # which Python reads over
+            return False
         float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False

@@ -39,6 +39,9 @@ class Asked:
         ):
             if given is not None and given not in known:
                 raise ValueError(not_among(name, given, known, "known"))
+        twice = [name for name in self.columns or () if (self.columns or ()).count(name) > 1]
+        if twice:
+            raise ValueError(f"columns: names {twice[0]!r} twice; name it once")
 
 
 def attach(
@@ -46,7 +49,7 @@ def attach(
 ) -> tuple[list[np.ndarray | None], Task | None]:
     """`y` of each structure, None for those to leave out, and what it is."""
     if asked.table is None:
-        found = _own(structures, asked)
+        found = _own(structures, asked, troubles)
         if found is None:
             return [None] * len(structures), None
     else:
@@ -149,51 +152,63 @@ def _by_node(
 ) -> list[int] | None:
     """The rows in the order of the nodes."""
     texts = table.text(NODE)
-    order: dict[int, int] = {}
-    count = len(structure.pos)
+    names = structure.extra.get("node_id") or [str(k) for k in range(len(structure.pos))]
+    known = set(names)
+    order: dict[str, int] = {}
     for row in rows:
         where = table.where(row, NODE)
-        if not texts[row].isdigit() or int(texts[row]) >= count:
+        if texts[row] not in known:
             raise ValueError(
-                f"{where}: {texts[row]!r} is no node of {structure.name!r}, which has 0 to "
-                f"{count - 1}"
+                f"{where}: {texts[row]!r} is no node of {structure.name!r}, which has {names[0]} "
+                f"to {names[-1]}"
             )
-        if order.setdefault(int(texts[row]), row) != row:
-            first = table.rows[order[int(texts[row])]]
+        if order.setdefault(texts[row], row) != row:
+            first = table.rows[order[texts[row]]]
             raise ValueError(f"{where}: {texts[row]} is already in row {first}; keep one of them")
-    lacking = [node for node in range(count) if node not in order]
+    lacking = [name for name in names if name not in order]
     if lacking:
         troubles.add(f"{table.path}: has no row for node {lacking[0]} of {structure.name!r}")
         return None
-    return [order[node] for node in range(count)]
+    return [order[name] for name in names]
 
 
 # ---------------------------------------------------------------- from the structures
 
 
-def _own(structures: Sequence[Structure], asked: Asked) -> Found | None:
+def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> Found | None:
     """The values of the structures with these names; None if none are asked for or there."""
     wanted = list(asked.columns or ["y"])
     levels: tuple[str, ...] = LEVELS
     if asked.level is not None:
         levels = (NODE,) if asked.level == "coordinates" else (asked.level,)
-    for level in levels:
-        if structures and all(
-            set(wanted) <= set(structure.values[level]) for structure in structures
-        ):
-            break
-    else:
+
+    def those_with(level: str) -> list[Structure]:
+        return [s for s in structures if set(wanted) <= set(s.values[level])]
+
+    # where most have it: all of them, unless those that have not are to be left out
+    level = max(levels, key=lambda level: len(those_with(level)))
+    having = those_with(level)
+    if len(having) < len(structures):
         if asked.columns is None:
             return None
-        raise ValueError(_not_there(structures, wanted, levels))
-    first = structures[0]
-    blocks = [[_block(s, level, name) for name in wanted] for s in structures]
+        if not having or not troubles.skip:
+            raise ValueError(_not_there(structures, wanted, levels))
+        lacking = [s for s in structures if not set(wanted) <= set(s.values[level])]
+        troubles.add(*(_not_there([s], wanted, levels) for s in lacking))
+    first = having[0]
+    blocks = [
+        [_block(s, level, name) for name in wanted] if set(wanted) <= set(s.values[level]) else None
+        for s in structures
+    ]
     names: list[str] = []
-    for name, block in zip(wanted, blocks[0], strict=True):
+    for name, block in zip(wanted, [_block(first, level, name) for name in wanted], strict=True):
         width = block.shape[1]
         names += [name] if width == 1 else [f"{name}_{index}" for index in range(width)]
     cells: list[Cells | None] = []
     for structure, mine in zip(structures, blocks, strict=True):
+        if mine is None:
+            cells.append(None)
+            continue
         values = np.concatenate([block.astype(object) for block in mine], axis=1)
         if values.shape[1] != len(names):
             raise ValueError(

@@ -18,11 +18,13 @@ UNITS = {"angstrom": 1.0, "bohr": 0.529177210903, "nm": 10.0, "pm": 0.01}
 USUAL = (0.6, 1.35)
 
 
-def to_angstrom(structures: Sequence[Structure], units: str | None) -> None:
-    """Convert the coordinates of atoms from `units`; without, see whether they can be Angstrom."""
+def to_angstrom(structures: Sequence[Structure], units: str | None) -> float:
+    """Convert coordinates and velocities of atoms from `units`, and give the factor; without, see
+    whether they can be Angstrom.
+    """
     molecules = [structure for structure in structures if structure.z is not None]
     if not molecules:
-        return
+        return 1.0
     if units is None:
         check_units(molecules)
     elif units not in UNITS:
@@ -30,6 +32,10 @@ def to_angstrom(structures: Sequence[Structure], units: str | None) -> None:
     else:
         for structure in molecules:
             structure.pos = structure.pos * UNITS[units]
+            if "vel" in structure.extra:
+                structure.extra["vel"] = structure.extra["vel"] * UNITS[units]
+        return UNITS[units]
+    return 1.0
 
 
 def check_units(molecules: Sequence[Structure]) -> None:
