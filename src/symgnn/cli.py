@@ -19,7 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands).set_defaults(run=command.run)
-    options = parser.parse_args(arguments)
+    options, rest = parser.parse_known_args(arguments)
+    if any("=" not in word or word.startswith("-") for word in rest) or "changes" not in options:
+        options = parser.parse_args(arguments)  # says what is wrong
+    else:  # changes that stand behind options
+        options.changes += rest
     try:
         return options.run(options)
     except (ValueError, OSError) as error:

@@ -156,7 +156,7 @@ def check(config: Config, splits: Splits, model: Model) -> None:
         )
     try:
         Trainer(accelerator=train.accelerator, devices=1, logger=False, barebones=True)
-    except (MisconfigurationException, ValueError) as error:
+    except (MisconfigurationException, ImportError, ValueError) as error:
         said = " ".join(str(error).split())
         raise ValueError(f"train.accelerator: is {train.accelerator!r}; {said}") from None
     if train.class_weights != "none" and splits.task.kind != "classification":
