@@ -86,6 +86,8 @@ def load_qm9(
     scale = scale or (COMPLETE_SCALE if complete else SCALE)
     molecules, origin = read_molecules(source, root=root, progress=progress)
     parts = split(len(molecules["n_atoms"]), seed=seed, validation=validation)
+    if not len(parts[0]):
+        raise ValueError(f"validation: {validation} leaves nothing to train on; hold out fewer")
     parts = [part[:most] for part, most in zip(parts, limits(limit), strict=True)]
     rows = np.sort(np.concatenate(parts))
     y = _targets(molecules, targets, atomisation)

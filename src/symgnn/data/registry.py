@@ -21,6 +21,7 @@ from symgnn.data.store import PathLike, Source, adopt, cache, find
 from symgnn.data.superpixel_sets import IMAGE_SETS, load_superpixels
 from symgnn.data.task import Splits, Task
 from symgnn.data.tsp import load_tsp
+from symgnn.data.work import integer
 
 #: Of the splits of the charged particles.
 NBODY_SIZES = (3_000, 2_000, 2_000)
@@ -90,6 +91,7 @@ def load_polytopes(
 
     One of each to train on, and `copies` of each, transformed, to validate and test on.
     """
+    integer("copies", copies, 1)
     make = partial(Polytopes, dimension, node_features=node_features)
     train = make()
     validation = make(transformation, copies, seed=2 * seed)
@@ -197,7 +199,19 @@ def load(name: str, **options: Any) -> Splits:
             near = difflib.get_close_matches(option, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
             raise ValueError(f"{option}: is not an option of {name}; {hint}")
+    _check_kinds(found, options)
     return found.load(**options)
+
+
+def _check_kinds(found: Dataset, options: dict[str, Any]) -> None:
+    """What is yes or no is nothing else, and coordinates are neither mirrored nor lost."""
+    parameters = inspect.signature(found.load).parameters
+    for name, value in options.items():
+        if isinstance(parameters[name].default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{name}: is {value!r}; give true or false")
+    scale = options.get("scale")
+    if scale is not None and not (isinstance(scale, int | float) and 0 < scale < float("inf")):
+        raise ValueError(f"scale: is {scale!r}; give a positive number")
 
 
 def get(

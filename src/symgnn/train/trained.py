@@ -167,7 +167,7 @@ class Trained(nn.Module):
         """The graph as the models read it."""
         if getattr(data, "pos", None) is None:
             raise ValueError("pos: a graph has none; give coordinates [N, n]")
-        data = copy.copy(data)
+        data, called = copy.copy(data), getattr(data, "name", None)
         kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {
             *dropped(self.config)
         }
@@ -179,7 +179,8 @@ class Trained(nn.Module):
         for key, size in self.facts.sizes.items():
             if sizes[key] != size:
                 raise ValueError(
-                    f"data: a graph has {key} {sizes[key]}; the run was trained with {size}"
+                    f"data: {called or 'a graph'} has {key} {sizes[key]}; the run was trained with "
+                    f"{size}, so give files of the kind that it was trained on"
                 )
         data = data.apply(lambda t: t.to(self._dtype) if t.is_floating_point() else t)
         for name in LENGTHS:
