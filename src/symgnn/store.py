@@ -19,6 +19,8 @@ import symgnn
 
 def write_whole(path: Path, content: bytes) -> Path:
     """Write a file that is there completely or not at all, whenever the process is killed."""
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; give the name of a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)

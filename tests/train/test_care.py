@@ -149,6 +149,10 @@ def test_files_that_are_gone_or_empty(run: Path, capsys: pytest.CaptureFixture[s
     checkpoint.write_checkpoint(best, {"seeds": [1]})
     assert "best.ckpt: has no weights" in said(capsys, "evaluate", run)
     best.write_bytes(kept)
+    log = run / "seed-1" / "log.csv"
+    log.write_text(log.read_text() + "garbage\n")
+    assert "log.csv: 'garbage' is no row of it" in said(capsys, "train", run, "--resume")
+    assert "is a folder" in said(capsys, "predict", run, "--split", "test", "--out", run.parent)
     (run / "metrics.json").write_text("[]")
     assert main(["evaluate", str(run)]) == 0
     (run / "run.json").write_text("{}")

@@ -127,6 +127,8 @@ def _show(options: argparse.Namespace) -> int:
     known = dataset(options.name).options
     chosen = {key: value for key, value in given.items() if value is not None and key in known}
     out = options.out or Path(f"{options.name}-{options.index}.png")
+    if out.is_dir():
+        out /= f"{options.name}-{options.index}.png"
     draw_sample(options.name, options.index, out, split=options.split, **chosen)
     _print(f"picture: {out}")
     return 0

@@ -146,7 +146,7 @@ class Log:
         """Only the rows up to this epoch, of a file that may end in the middle of one."""
         if self.path.exists():
             head, *lines = _complete_lines(self.path) or [""]
-            kept = [line for line in lines if int(line.partition(",")[0]) <= epoch]
+            kept = [line for line in lines if _epoch(line, self.path) <= epoch]
             write_whole(self.path, "".join([head, *kept]).encode() if kept else b"")
 
     def add(self, module: Module, found: dict[str, Tensor]) -> None:
@@ -178,6 +178,15 @@ def read_log(path: Path) -> list[dict[str, float]]:
     """The rows that are complete."""
     rows = csv.DictReader(_complete_lines(path))
     return [{name: float(value) for name, value in row.items()} for row in rows]
+
+
+def _epoch(line: str, path: Path) -> int:
+    first = line.partition(",")[0]
+    if not first.isdigit():
+        raise ValueError(
+            f"{path}: {line.strip()[:40]!r} is no row of it; restore or delete the file"
+        )
+    return int(first)
 
 
 def _complete_lines(path: Path) -> list[str]:
