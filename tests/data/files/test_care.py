@@ -232,6 +232,19 @@ def test_a_small_stl_keeps_its_shape(tmp_path: Path) -> None:
     assert (found.num_nodes, found.num_edges) == (42, 240)
 
 
+def test_an_stl_of_two_solids(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    solids = [
+        trimesh.creation.box(),
+        trimesh.creation.icosphere(subdivisions=0).apply_translation([5, 0, 0]),
+    ]
+    texts = [solid.export(file_type="stl_ascii") for solid in solids]
+    named = [text.replace("solid", f"solid s{k}", 1) for k, text in enumerate(texts)]
+    (tmp_path / "two.stl").write_text("\n".join(named) + "\n")
+    found = read(tmp_path)[0]
+    assert (found.num_nodes, found.num_edges) == (8 + 12, 2 * (18 + 30))
+
+
 def test_lines_of_an_obj_are_edges(tmp_path: Path) -> None:
     pytest.importorskip("trimesh")
     path = tmp_path / "a.obj"
