@@ -8,19 +8,20 @@ sees in the coordinates how far they reach, knows how large a molecule is. Combi
 the paper does not have, are sized as AGN.
 
 The quick protocols are sized by what a graph costs to train on, one initialisation, on one core of
-two busy ones at their batch sizes, in milliseconds (tsp: of the recorded run, tests included):
+two busy ones at their batch sizes, in milliseconds (but for mnist, of the recorded runs, tests
+included):
 
 =======  ====  ====  ==================
 dataset  GN    DGN   AGN, CGN, Combined
 =======  ====  ====  ==================
 mnist    3.7   4.4   20
-cifar10  8     8     30
+cifar10  5     5     25
 tsp      22    31    220 to 290
-qm9      2.4   2.8   4.6
+qm9      2.7   2.3   3.8 to 4.9
 =======  ====  ====  ==================
 
 Batches are small, so that there are more steps. Sizes were found by trying: on cifar10 no block is
-far above chance after 1,500 steps (0.21 to 0.24), and on qm9 no error falls much before 2,000. The
+far above chance after 1,500 steps (0.21 to 0.24), and on qm9 GN and DGN learn little in the first 1,000. The
 problems of tsp are smaller than the benchmark's, and generated.
 """
 
