@@ -21,8 +21,8 @@ qm9      2.7   2.3   3.8 to 4.9
 =======  ====  ====  ==================
 
 Batches are small, so that there are more steps. Sizes were found by trying: on cifar10 no block is
-far above chance after 1,500 steps (0.21 to 0.24), and on qm9 GN and DGN learn little in the first 1,000. The
-problems of tsp are smaller than the benchmark's, and generated.
+far above chance after 1,500 steps (0.21 to 0.24), and on qm9 GN and DGN learn little in the first
+1,000. The problems of tsp are smaller than the benchmark's, and generated.
 """
 
 from __future__ import annotations
