@@ -1,0 +1,257 @@
+"""Checkpoints of a training: the best weights of each member, and all that is needed to go on."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from symgnn.store import write_whole
+from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
+from symgnn.train.ensemble import Ensemble
+from symgnn.train.metrics import RISING
+from symgnn.train.settings import Training
+
+#: A row of the log: the numbers of one validation and member.
+Row = dict[str, float]
+
+
+@dataclass
+class Position:
+    """How far a training has come."""
+
+    epoch: int = 0  # epochs done
+    step: int = 0  # steps done
+    rate: float = 1.0  # the factor to which a plateau has lowered the learning rate
+    seconds: float = 0.0
+
+
+class Checkpoints:
+    """Keeps the best weights of each member, the log, and the state to resume from.
+
+    With a directory, each validation writes `best.ckpt` (where a member became better), `log.csv`
+    and `last.ckpt`, in this order. What was best, and when, is known from `best.ckpt` alone: if it
+    is an epoch ahead of `last.ckpt`, because the process was killed between the two, the epoch
+    that is repeated finds the same. Without a directory, all of this stays in memory.
+
+    Attributes:
+        best: The `state_dict` of each member at its best validation.
+        best_epochs: How many epochs were done then, `[S]`.
+        rows: The log.
+    """
+
+    def __init__(self, settings: Training, seeds: Sequence[int], directory: Path | None) -> None:
+        self.settings, self.seeds, self.directory = settings, list(seeds), directory
+        infinite = torch.full((len(self.seeds),), torch.inf, dtype=torch.float64)
+        self.value, self.loss = infinite, infinite  # monitored, less is better; loss decides ties
+        self.best_epochs = torch.zeros(len(self.seeds), dtype=torch.long)
+        self.best: list[dict[str, Tensor]] = []
+        self.rows: list[Row] = []
+        self.last_value = infinite
+
+    @property
+    def best_path(self) -> Path | None:
+        """The file of the best weights."""
+        return self.directory and self.directory / "best.ckpt"
+
+    # ---- before
+
+    def restore(
+        self,
+        ensemble: Ensemble,
+        optimizer: torch.optim.Optimizer,
+        grad_scaler: torch.amp.GradScaler,
+    ) -> Position:
+        """Continue from `last.ckpt`, if there is one; the position from which training goes on."""
+        self.best = ensemble.states()
+        if self.directory is None:
+            return Position()
+        best_path, last_path = self.directory / "best.ckpt", self.directory / "last.ckpt"
+        if best_path.exists():
+            best = read_checkpoint(best_path)
+            self.value, self.loss = best["value"], best["loss"]
+            self.best_epochs, self.best = best["epoch"], best["members"]
+        if not last_path.exists():
+            return Position()
+        if not best_path.exists():
+            raise ValueError(f"{best_path}: is missing; put it back, or train into another --out")
+        last = read_checkpoint(last_path)
+        with fitting(last_path):
+            ensemble.load_states(last["members"])
+            optimizer.load_state_dict(last["optimizer"])
+            if last["precision"]:
+                grad_scaler.load_state_dict(last["precision"])
+        self.rows = read_log(self.directory / "log.csv")
+        return Position(last["epoch"], last["step"], last["rate"], last["seconds"])
+
+    def clean(self) -> None:
+        """Remove what a killed process left half-written, and rows after the last checkpoint."""
+        if self.directory is None or not self.directory.exists():
+            return
+        for left in self.directory.glob(".*.ckpt.*"):
+            left.unlink()
+        last = self.directory / "last.ckpt"
+        epoch = read_checkpoint(last)["epoch"] if last.exists() else 0
+        _keep_rows(self.directory / "log.csv", epoch)
+
+    def finished(self, position: Position) -> bool:
+        """Whether all epochs are done, or no member became better for `patience` epochs."""
+        patience = self.settings.patience
+        waited = position.epoch - int(self.best_epochs.max())
+        return position.epoch >= self.settings.epochs or (
+            patience is not None and waited >= patience
+        )
+
+    # ---- after each validation
+
+    def keep(
+        self,
+        position: Position,
+        found: dict[str, Tensor],
+        ensemble: Ensemble,
+        optimizer: torch.optim.Optimizer,
+        grad_scaler: torch.amp.GradScaler,
+        learning_rate: float,
+        fabric: Fabric,
+    ) -> None:
+        """Compare, lower the learning rate on a plateau, log and save."""
+        if not any(found["train_loss"].isfinite()):
+            raise ValueError(
+                f"loss: is not finite in epoch {position.epoch}; lower train.learning_rate, or "
+                "set train.clip"
+            )
+        states = ensemble.states()
+        better = self._compare(position.epoch, found, states)
+        self._lower_rate(position)
+        rows = self._rows(position.epoch, found, learning_rate)
+        self.rows += rows
+        if self.directory is None or not fabric.is_global_zero:
+            return
+        if better:
+            content = {"value": self.value, "loss": self.loss, "epoch": self.best_epochs}
+            content |= {"seeds": self.seeds, "members": self.best}
+            write_checkpoint(self.directory / "best.ckpt", content)
+        _append(self.directory / "log.csv", rows)
+        content = {
+            "seeds": self.seeds,
+            "epoch": position.epoch,
+            "step": position.step,
+            "rate": position.rate,
+            "members": states,
+            "optimizer": optimizer.state_dict(),
+            "precision": grad_scaler.state_dict(),
+            "seconds": position.seconds,
+        }
+        write_checkpoint(self.directory / "last.ckpt", content)
+
+    def _compare(self, epoch: int, found: dict[str, Tensor], states: list[dict]) -> bool:
+        """Keep the weights of the members that became better; whether there are any.
+
+        Of equal values the one with the lower loss is better.
+        """
+        name = f"validation_{self.settings.monitor}"
+        if self.settings.weights == "last" or name not in found:
+            self.best, self.best_epochs = states, torch.full_like(self.best_epochs, epoch)
+            return True
+        self.last_value = found[name]
+        rising = self.settings.monitor in RISING
+        value = (-self.last_value if rising else self.last_value).double().nan_to_num(torch.inf)
+        loss = found["validation_loss"].double().nan_to_num(torch.inf)
+        better = (value < self.value) | ((value == self.value) & (loss < self.loss))
+        self.value = torch.where(better, value, self.value)
+        self.loss = torch.where(better, loss, self.loss)
+        self.best_epochs = torch.where(better, epoch, self.best_epochs)
+        pairs = zip(better.tolist(), states, self.best, strict=True)
+        self.best = [new if chosen else old for chosen, new, old in pairs]
+        return bool(better.any())
+
+    def _lower_rate(self, position: Position) -> None:
+        """After every `plateau_patience` epochs without a better validation."""
+        train = self.settings
+        if train.schedule == "plateau":
+            waited = position.epoch - int(self.best_epochs.max())
+            before = waited - train.validate_every
+            if waited // train.plateau_patience > max(before, 0) // train.plateau_patience:
+                position.rate *= train.plateau_factor
+
+    def text(self) -> str:
+        """The last and the best value of what is monitored, for a progress bar."""
+        name = self.settings.monitor
+        sign = -1 if name in RISING else 1
+        last, best = (float(value.mean()) for value in (self.last_value, sign * self.value))
+        return f"validation {name} {last:.4g}, best {best:.4g}"
+
+    def _rows(self, epoch: int, found: dict[str, Tensor], learning_rate: float) -> list[Row]:
+        return [
+            {
+                "epoch": epoch,
+                "seed": seed,
+                "learning_rate": learning_rate,
+                **{name: float(value[k]) for name, value in found.items()},
+            }
+            for k, seed in enumerate(self.seeds)
+        ]
+
+
+def read_log(path: Path) -> list[Row]:
+    """The complete rows of a `log.csv`."""
+    if not path.exists():
+        return []
+    rows = csv.DictReader(_complete_lines(path))
+    return [{name: float(value) for name, value in row.items()} for row in rows]
+
+
+def _keep_rows(path: Path, epoch: int) -> None:
+    """Only the rows up to this epoch, of a file that may end in the middle of one."""
+    if path.exists():
+        head, *lines = _complete_lines(path) or [""]
+        kept = [line for line in lines if _epoch(line, path) <= epoch]
+        write_whole(path, "".join([head, *kept]).encode() if kept else b"")
+
+
+def _append(path: Path, rows: list[Row]) -> None:
+    """Add rows, with a head if the file is new."""
+    new = not path.exists() or not path.stat().st_size
+    with path.open("a", encoding="utf-8", newline="") as file:
+        file.write(as_csv(rows, head=new))
+
+
+def as_csv(rows: list[Row], head: bool = True) -> str:
+    """Rows of a log as text."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    if head:
+        writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _epoch(line: str, path: Path) -> int:
+    first = line.partition(",")[0]
+    if not first.isdigit():
+        raise ValueError(
+            f"{path}: {line.strip()[:40]!r} is no row of the log; restore or delete the file"
+        )
+    return int(first)
+
+
+def _complete_lines(path: Path) -> list[str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [line for line in file if line.endswith("\n")]
+
+
+def flat(row_of: dict[str, Tensor], seeds: Sequence[int]) -> dict[str, Any]:
+    """One number for each metric and seed, as TensorBoard takes them."""
+    one = len(seeds) == 1
+    return {
+        name if one else f"{name}/seed {seed}": float(value[k])
+        for name, value in row_of.items()
+        for k, seed in enumerate(seeds)
+    }
