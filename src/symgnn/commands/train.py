@@ -15,7 +15,11 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     )
     train.add_argument("config", type=Path, help="the YAML file, or the directory of a run")
     train.add_argument(
-        "changes", nargs="*", metavar="key=value", help="over the file, such as model.hidden=64"
+        "changes",
+        nargs="*",
+        default=[],
+        metavar="key=value",
+        help="over the file, such as model.hidden=64",
     )
     train.add_argument(
         "--out", type=Path, help="the directory of the run (default: runs/ and the file's name)"

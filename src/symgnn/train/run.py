@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -33,6 +31,7 @@ from symgnn.train.metrics import names_of
 from symgnn.train.module import Module
 from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
+from symgnn.train.quiet import quiet
 from symgnn.train.trained import evaluate, load
 
 PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
@@ -48,7 +47,7 @@ def train(
     """
     console = console or Console(quiet=True)
     first = is_first()
-    with claimed(out) if first else nullcontext():
+    with quiet(), claimed(out) if first else nullcontext():
         if first:
             check_config(out, config, resume)
         splits = datasets.load(config.data)
@@ -203,12 +202,11 @@ def fit(module: Module, directory: Path, console: Console) -> None:
         return
     if module.settings.compile and module.members.model is not None:
         module.members.model.compile(dynamic=True)
-    with _quiet():
-        trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
-        try:
-            trainer.fit(module)
-        except SystemExit:  # what Lightning makes of a KeyboardInterrupt
-            raise KeyboardInterrupt from None
+    trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
+    try:
+        trainer.fit(module)
+    except SystemExit:  # what Lightning makes of a KeyboardInterrupt
+        raise KeyboardInterrupt from None
 
 
 def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
@@ -236,18 +234,3 @@ def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
         inference_mode=False,
         num_sanity_val_steps=0,
     )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what Lightning says of the machine, and of loaders without workers."""
-    for name in ("lightning.pytorch", "lightning.fabric"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        for text in (
-            "many workers",
-            "LeafSpec.* is deprecated",
-            "smaller than the logging interval",
-        ):
-            warnings.filterwarnings("ignore", f".*{text}")
-        yield
