@@ -54,6 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"symgnn: {error}", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        said = " ".join(str(error).split())[:200] or "MemoryError"
+        hint = "give smaller graphs or batches, or make angles in parts with model.chunk"
+        print(f"symgnn: there is not enough memory ({said}); {hint}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         how = "" if getattr(options, "resume", True) else " with --resume"
         print(f"symgnn: stopped; the same command{how} goes on where it was", file=sys.stderr)
@@ -63,6 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _is_change(word: str) -> bool:
     """Whether it is of the form key=value, such as model.hidden=64."""
     return "=" in word and not word.startswith("-")
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Of Python, or of torch on the CPU or a GPU."""
+    words = ("allocate memory", "out of memory")
+    return isinstance(error, MemoryError) or any(word in str(error) for word in words)
 
 
 if __name__ == "__main__":
