@@ -62,6 +62,10 @@ def describe(task: Task) -> str:
     return f"{text}, one of {', '.join(task.classes)}" if task.classes else text
 
 
+#: What the error on a single structure advises.
+ADVICE = "or pass on_error='skip' to leave such out"
+
+
 class Troubles:
     """What is wrong with single structures: an error at once, or collected to leave them out."""
 
@@ -75,5 +79,5 @@ class Troubles:
         """Each reason is a line; the first is the error."""
         if reasons and not self.skip:
             more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
-            raise ValueError(f"{reasons[0]}{more}; or pass on_error='skip' to leave such out")
+            raise ValueError(f"{reasons[0]}{more}; {ADVICE}")
         self.reasons += reasons
