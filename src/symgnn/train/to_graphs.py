@@ -47,6 +47,8 @@ def to_graphs(given: Any, about: Mapping[str, Any], **options: Any) -> Graphs:
     Raises:
         ValueError: in one line that says what was given, and what can be given.
     """
+    if isinstance(given, Graphs) and given.by_default:
+        _check_default_edges(given, about)
     found = Graphs([])
     waiting: list[Any] = []
     for each in listed(given):
@@ -63,6 +65,17 @@ def to_graphs(given: Any, about: Mapping[str, Any], **options: Any) -> Graphs:
             raise ValueError(f"data: nothing could be read; {first}")
         warnings.warn(f"{kept}: {first}; see .skipped for all", stacklevel=3)
     return found
+
+
+def _check_default_edges(given: Graphs, about: Mapping[str, Any]) -> None:
+    """Points that were joined for want of anything else are no meshes, molecules or networks."""
+    trained = about.get("read", {}).get("edges")
+    if given.options.get("edges") == "neighbours" and trained in TRAINED_ON:
+        raise ValueError(
+            f"data: the nodes of {given[0].name} were joined to their {NEAREST} nearest by default, "
+            f"but the run was trained on {TRAINED_ON[trained]}; give files of that kind, or say how "
+            f"nodes are joined: symgnn.data.read(file, k={NEAREST})"
+        )
 
 
 def listed(given: Any) -> list[Any]:

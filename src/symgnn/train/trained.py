@@ -16,11 +16,12 @@ from torch_geometric.data import Batch, Data
 
 import symgnn.data
 from symgnn.data.files.table import not_among
-from symgnn.data.rescaling import AtScale, at_scale, factor_to, scales_of
+from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
 from symgnn.train import datasets
 from symgnn.train.checkpoint import fitting, read_checkpoint
 from symgnn.train.config import Config
+from symgnn.train.graph_form import check_form
 from symgnn.train.loader import READ, Batches, Graphs, loader
 from symgnn.train.metrics import Metrics, Scaler
 from symgnn.train.prepare import (
@@ -29,10 +30,9 @@ from symgnn.train.prepare import (
     check_same,
     dropped,
     make_model,
-    sizes_of,
 )
 from symgnn.train.run_record import read_run
-from symgnn.train.to_graphs import ACCEPTED, to_graphs
+from symgnn.train.to_graphs import to_graphs
 
 SPLITS = ("train", "validation", "test")
 
@@ -138,7 +138,7 @@ class Trained(nn.Module):
         metrics = Metrics(self.task, len(self.models))
         for k in range(len(graphs)):
             check_answers(graphs[k], self.task, f"graph {k}")
-            self._check_scale(graphs[k])
+            self._check(graphs[k])
         scaled = AtScale(graphs, self.scale, answers=self.task.level == "coordinates")
         ready = Graphs(scaled, drop=dropped(self.config), dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
@@ -220,70 +220,18 @@ class Trained(nn.Module):
 
     def _ready(self, data: Data) -> Data:
         """The graph as the models read it."""
-        if not isinstance(data, Data):
-            raise ValueError(f"data: cannot be a {type(data).__name__}; give {ACCEPTED}")
-        if getattr(data, "pos", None) is None:
-            raise ValueError("pos: a graph has none; give coordinates [N, n]")
-        self._check_scale(data)
-        data = at_scale(data, self.scale)
-        data, called = copy.copy(data), getattr(data, "name", None)
-        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {
-            *dropped(self.config)
-        }
+        self._check(data)
+        data, drop = copy.copy(at_scale(data, self.scale)), dropped(self.config)
+        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*drop}
         for name in list(data.keys()):
             if name not in kept:
                 del data[name]
-        self._check_elements(data)
-        sizes = sizes_of(data)
-        for key, size in self.facts.sizes.items():
-            if sizes[key] != size:
-                raise ValueError(
-                    f"data: {called or 'a graph'} has {key} {sizes[key]}; the run was trained with "
-                    f"{size}, so give files of the kind that it was trained on"
-                )
         return data.apply(lambda t: t.to(self._dtype) if t.is_floating_point() else t)
 
-    def _check_scale(self, data: Data) -> None:
-        """The graph can be brought to the scale of the training."""
-        about = self.record.get("about", {})
-        units = about.get("read", {}).get("units")
-        if (
-            units not in (None, "angstrom")
-            and scales_of(data) is None
-            and data.get("z") is not None
-        ):
-            raise ValueError(
-                f"pos: of a graph without pos_scale, in a run that was trained on files in {units}"
-                "; give coordinates in Angstrom and say so: data.pos_scale = 1.0"
-            )
-        factor = factor_to(data, self.scale)
-        if isinstance(factor, float) and factor == 1.0:
-            return
-        for name in about.get("features with lengths", ()):
-            if name not in dropped(self.config) and data.get(name) is not None:
-                found = scales_of(data)
-                has = "no pos_scale" if found is None else f"pos_scale {float(found[0]):g}"
-                raise ValueError(
-                    f"{name}: holds lengths, and a graph has {has}, the run {self.scale:g}; load "
-                    f"it with scale={self.scale:g}, or set data.pos_scale if it has that scale"
-                )
-
-    def _check_elements(self, data: Data) -> None:
-        """A column of `x` stands for the same element as in training."""
-        elements = self.record.get("about", {}).get("read", {}).get("elements")
-        if not elements or getattr(data, "z", None) is None or getattr(data, "x", None) is None:
-            return
-        from ase.data import atomic_numbers
-
-        known = torch.tensor([atomic_numbers[name] for name in elements], device=data.z.device)
-        wanted = data.z[:, None] == known
-        if data.x.shape[1] < len(elements) or not torch.equal(
-            data.x[:, : len(elements)] != 0, wanted
-        ):
-            raise ValueError(
-                f"x: its columns are not the elements {', '.join(elements)} of the run; give "
-                "predict the file, or read it with the options in record['about']['read']"
-            )
+    def _check(self, data: Data) -> None:
+        """The graph has the form of those that it was trained on."""
+        about, drop = self.record.get("about", {}), dropped(self.config)
+        check_form(data, about, self.facts.sizes, self.scale, drop)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.models)} seeds of " if len(self.models) > 1 else ""

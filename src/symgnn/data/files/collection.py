@@ -19,6 +19,7 @@ class Graphs(list[Data]):
         skipped: why each structure or row that was left out was left out, a line each.
         files: what was read.
         options: with which `read` gives further files the same elements, features and edges.
+        by_default: whether the edges are those of `read` where none were asked for.
     """
 
     def __init__(
@@ -29,12 +30,14 @@ class Graphs(list[Data]):
         skipped: Sequence[str] = (),
         files: Sequence[Path] = (),
         options: dict[str, Any] | None = None,
+        by_default: bool = False,
     ) -> None:
         super().__init__(graphs)
         self.task = task
         self.skipped = tuple(skipped)
         self.files = tuple(files)
         self.options = options or {}
+        self.by_default = by_default
 
     @property
     def names(self) -> list[str]:

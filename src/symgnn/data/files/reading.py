@@ -188,6 +188,7 @@ def read(
         skipped=troubles.reasons,
         files=[*files_of(files), *([] if table is None else [table])],
         options=options,
+        by_default=edges is None,
     )
 
 
