@@ -24,8 +24,8 @@ Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
 def metrics_table(metrics: Metrics, task: Mapping[str, Any]) -> Table:
     """The numbers of each split in the units of a task, mean±deviation over the seeds."""
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    cells = [cell for split in metrics.values() for cell in split.values()]
-    one = bool(cells) and all(cell["deviation"] is None for cell in cells)
+    numbers = [cell for split in metrics.values() for cell in split.values()]
+    one = bool(numbers) and all(cell["deviation"] is None for cell in numbers)
     table.add_column("one initialisation" if one else "")
     for split in metrics:
         table.add_column(split, justify="right")

@@ -72,8 +72,8 @@ def _check_default_edges(given: Graphs, about: Mapping[str, Any]) -> None:
     trained = about.get("read", {}).get("edges")
     if given.options.get("edges") == "neighbours" and trained in TRAINED_ON:
         raise ValueError(
-            f"data: the nodes of {given[0].name} were joined to their {NEAREST} nearest by default, "
-            f"but the run was trained on {TRAINED_ON[trained]}; give files of that kind, or say how "
+            f"data: nodes of {given[0].name} were joined to their {NEAREST} nearest by default; "
+            f"the run was trained on {TRAINED_ON[trained]}; give files of that kind, or say how "
             f"nodes are joined: symgnn.data.read(file, k={NEAREST})"
         )
 
