@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 
 from torch_geometric.data import Data
 
-#: The values of a graph that are lengths, or lengths over time, and go with a change of scale.
-LENGTHS = ("pos", "vel")
+from symgnn.data.rescaling import carrying, common_scale
 
 Level = Literal["graph", "node", "edge", "coordinates"]
 Kind = Literal["regression", "classification"]
@@ -63,5 +62,15 @@ class Splits:
     validation: Sequence[Data]
     test: Sequence[Data]
     task: Task
-    scale: float = 1.0  # `pos` (and `vel`) of the source times this: edges are then about 1 long
+    # `pos` (and `vel`) of the source times this: edges are then about 1 long. Each graph carries it
+    # as `pos_scale`; if left out, it is the scale that the graphs carry, 1 if they carry none.
+    scale: float = None  # type: ignore[assignment]
     about: dict[str, Any] = field(default_factory=dict)  # source, checksums, seed, units of pos
+
+    def __post_init__(self) -> None:
+        names = ("train", "validation", "test")
+        if self.scale is None:
+            scale = common_scale([getattr(self, name) for name in names])
+            object.__setattr__(self, "scale", scale)
+        for name in names:
+            object.__setattr__(self, name, carrying(getattr(self, name), self.scale, name))

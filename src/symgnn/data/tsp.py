@@ -114,6 +114,7 @@ def tsp_graph(instance: Instance, *, distance: bool = False, scale: float = 1.0)
     place[torch.from_numpy(instance.tour)] = torch.arange(len(points))
     apart = (place[source] - place[target]).abs()
     data = Data(
+        pos_scale=float(scale),
         pos=(scale * points).float(),
         edge_index=edge_index,
         y=((apart == 1) | (apart == len(points) - 1)).long(),
@@ -169,6 +170,8 @@ def load_tsp(
         "neighbours": NEIGHBOURS,
         "pos": "sides of the square",
     }
+    if distance:
+        about["features with lengths"] = ["edge_attr"]
     if source == "generated":
         about |= {"seed": seed, "nodes": list(nodes)}
     task = Task("edge", "classification", ("in the tour",), classes=("no", "yes"))

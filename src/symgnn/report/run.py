@@ -24,7 +24,9 @@ Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
 def metrics_table(metrics: Metrics, task: Mapping[str, Any]) -> Table:
     """The numbers of each split in the units of a task, mean±deviation over the seeds."""
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("")
+    numbers = [cell for split in metrics.values() for cell in split.values()]
+    one = bool(numbers) and all(cell["deviation"] is None for cell in numbers)
+    table.add_column("one initialisation" if one else "")
     for split in metrics:
         table.add_column(split, justify="right")
     for name, cells in _lines(metrics, task):
@@ -58,7 +60,11 @@ def _parts(
     asked = f"{task['kind'].capitalize()} of {', '.join(task['targets'])} for each {task['level']}"
     asked = asked.replace("for each coordinates", "as coordinates")
     seeds = record["seeds"]
-    over = f", mean±deviation over {len(seeds)} initialisations" if len(seeds) > 1 else ""
+    over = (
+        f", mean±deviation over {len(seeds)} initialisations"
+        if len(seeds) > 1
+        else ", with one initialisation, which has no deviation"
+    )
     parts = [
         f"<h1>{escape(title)}</h1>",
         markup.paragraph(f"{asked}, by {record['model']}."),

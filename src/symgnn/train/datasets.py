@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-from torch_geometric.data import Data
 
 import symgnn.data
 from symgnn.data.files.loading import OPTIONS
@@ -33,10 +30,3 @@ def load(options: Mapping[str, Any]) -> Splits:
         if "name" in options:
             return symgnn.data.load(options["name"], **given)
         return symgnn.data.load_files(**given)
-
-
-def read(files: Sequence[str | os.PathLike[str]], about: Mapping[str, Any]) -> list[Data]:
-    """Graphs from files, in the form of those that `about` tells of: scaled, without answers."""
-    if "read" not in about:
-        raise ValueError("files: the run was not trained on files; give --split instead")
-    return list(symgnn.data.read([str(file) for file in files], **about["read"]))

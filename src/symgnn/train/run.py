@@ -21,18 +21,28 @@ from torch_geometric.data import Data
 
 from symgnn.data.task import Splits
 from symgnn.nn import Model
-from symgnn.store import environment, read_json, source_hash, write_json, write_whole
+from symgnn.store import environment, source_hash, write_whole
 from symgnn.train import datasets
-from symgnn.train.config import Config, read_config
+from symgnn.train.config import Config
 from symgnn.train.keeper import Keeper
 from symgnn.train.loader import Graphs
+from symgnn.train.lost_process import naming_lost_processes
 from symgnn.train.members import Members
 from symgnn.train.metrics import names_of
 from symgnn.train.module import Module
 from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
 from symgnn.train.quiet import quiet
+from symgnn.train.run_record import (
+    MAY_CHANGE,
+    MAY_GROW,
+    check_growth,
+    differences,
+    read_record,
+    write_record,
+)
 from symgnn.train.trained import evaluate, load
+from symgnn.train.write_metrics import write_metrics
 
 PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
 
@@ -56,7 +66,7 @@ def train(
         model = make()
         check(config, splits, model)
         if first:
-            write_record(out, config, about(config, splits, facts, model))
+            write_run(out, config, about(config, splits, facts, model))
             console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
         judge = facts.judge(splits.task, splits.scale, config.train)
         graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
@@ -97,7 +107,7 @@ def is_first() -> bool:
 def finish(out: Path, splits: Splits) -> dict[str, Any]:
     """Measure the best weights on every split; write and give `metrics.json`."""
     metrics = evaluate(load(out), splits, ("train", "validation", "test"))
-    write_json(out / "metrics.json", metrics)
+    write_metrics(out / "metrics.json", metrics)
     return metrics
 
 
@@ -112,35 +122,22 @@ def check_config(out: Path, config: Config, resume: bool) -> None:
         return
     if not resume:
         raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
-    before = read_config(out).as_dict()
-    now = config.as_dict()
-    for section, part in now.items():
-        for key in sorted({*part, *before[section]}):
-            old, new = before[section].get(key), part.get(key)
-            if old != new and (section, key) not in MAY_CHANGE:
-                raise ValueError(
-                    f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
-                    "give the same, or another --out"
-                )
+    before = read_record(out)["config"]
+    for section, key, old, new in differences(before, config.as_dict()):
+        if (section, key) not in (*MAY_CHANGE, *MAY_GROW):
+            raise ValueError(
+                f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
+                "give the same, or another --out"
+            )
+    check_growth(out, before, config.train)
 
 
-def write_record(out: Path, config: Config, record: dict[str, Any]) -> None:
+def write_run(out: Path, config: Config, record: dict[str, Any]) -> None:
     """Write config.yaml and run.json; a run that goes on needs the data that it began with."""
-    before = read_json(out / "run.json") if has_begun(out) else None
-    if isinstance(before, dict):
-        check_same(before, record, "put them back, or train into another --out")
+    if has_begun(out):
+        check_same(read_record(out), record, "put them back, or train into another --out")
     write_whole(out / "config.yaml", config.to_yaml().encode())
-    write_json(out / "run.json", record)
-
-
-#: What can be another when a run goes on, because weights depend on it by rounding at most; files
-#: may have moved, as their content is compared.
-MAY_CHANGE = (
-    ("train", "workers"),
-    ("train", "devices"),
-    ("train", "accelerator"),
-    ("data", "path"),
-)
+    write_record(out, record)
 
 
 def check(config: Config, splits: Splits, model: Model) -> None:
@@ -182,7 +179,7 @@ def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[st
         "task": dataclasses.asdict(splits.task),
         "scale": splits.scale,
         **facts.as_dict(),
-        "options": config.model,
+        "config": config.as_dict(),
         "model": repr(model),
         "symmetry": str(model.symmetry),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -199,12 +196,21 @@ def fit(module: Module, directory: Path, console: Console) -> None:
     if is_first():
         keeper.clean()
     if not keeper.resume(module):
+        if is_first() and module.epoch < module.settings.epochs:
+            console.print(
+                f"{directory}: stopped after {module.epoch} epochs, as train.patience is "
+                f"{module.settings.patience}; a larger one goes on",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
         return
     if module.settings.compile and module.members.model is not None:
         module.members.model.compile(dynamic=True)
     trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
     try:
-        trainer.fit(module)
+        with naming_lost_processes(trainer):
+            trainer.fit(module)
     except SystemExit:  # what Lightning makes of a KeyboardInterrupt
         raise KeyboardInterrupt from None
 

@@ -284,7 +284,7 @@ def test_options_of_a_wrong_kind(tmp_path: Path, options: dict, message: str) ->
 
 
 def test_paths_and_frames(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^path: is 5"):
+    with pytest.raises(ValueError, match=r"^path: is '5'"):
         read(5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^path: nothing could be read; no files"):
         read([])

@@ -174,7 +174,7 @@ def test_smiles_in_a_table_with_targets(tmp_path: Path) -> None:
     assert [graph.y.item() for graph in graphs] == [18, 16]
     assert read(path).names == ["a-2", "a-3"]  # by their rows
     path = write_csv(tmp_path / "a.csv", ["smiles", "mass"], [["O", 18], ["C", ""]])
-    with pytest.raises(ValueError, match=r"a\.csv, row 3, column 'mass': is empty"):
+    with pytest.raises(ValueError, match=r"a\.csv, row 3, column 'mass' \(a-3, C\): is empty"):
         read(path, columns=["mass"])
 
 

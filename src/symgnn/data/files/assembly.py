@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn.data.files.collection import Troubles
 from symgnn.data.files.edges import joined
 from symgnn.data.files.features import as_columns, chosen, node_features
 from symgnn.data.files.structure import Structure
-from symgnn.data.task import LENGTHS
+from symgnn.data.rescaling import LENGTHS, stamp
 from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.
@@ -57,19 +58,32 @@ def assemble(
     structures: Sequence[Structure],
     ys: Sequence[np.ndarray | None],
     form: Form,
+    troubles: Troubles,
     progress: bool | None,
-) -> list[Data]:
-    """A graph for each structure."""
-    graphs = []
+) -> tuple[list[Data], list[Structure]]:
+    """A graph for each structure, and the structures that have one.
+
+    A structure that cannot become a graph of this form is an error, or left out with its reason.
+    """
+    graphs: list[Data] = []
+    kept: list[Structure] = []
     exact = needs_double(ys)
     with bar(f"joining the nodes of {len(structures)} graphs", progress) as on_progress:
-        for structure, y in zip(structures, ys, strict=True):
-            graphs.append(graph_of(structure, y, form))
+        for number, (structure, y) in enumerate(zip(structures, ys, strict=True), 1):
+            try:
+                graph = graph_of(structure, y, form)
+            except ValueError as error:
+                if not troubles.skip:
+                    raise
+                troubles.add(str(error))
+                continue
             if exact and y is not None:
-                graphs[-1].y = torch.as_tensor(y, dtype=torch.float64)
+                graph.y = torch.as_tensor(y, dtype=torch.float64)
+            graphs.append(graph)
+            kept.append(structure)
             if on_progress is not None:
-                on_progress(len(graphs), len(structures))
-    return graphs
+                on_progress(number, len(structures))
+    return graphs, kept
 
 
 def needs_double(ys: Sequence[np.ndarray | None]) -> bool:
@@ -91,7 +105,7 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
         edge_index, own = joined(structure, exact, form.edges, form.radius, form.k)
         check_resolution(exact, pos, edge_index)
     except ValueError as error:
-        raise ValueError(f"{structure.where}: {error}") from None
+        raise type(error)(f"{structure.where}: {error}") from None
     arrays = {
         "z": structure.z,
         "face": structure.face,
@@ -112,7 +126,7 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
     for name in LENGTHS:
         if name in graph:
             graph[name] = graph[name] * form.scale
-    return graph
+    return stamp(graph, form.scale)
 
 
 def check_resolution(exact: torch.Tensor, pos: torch.Tensor, edge_index: torch.Tensor) -> None:

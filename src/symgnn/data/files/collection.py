@@ -19,6 +19,7 @@ class Graphs(list[Data]):
         skipped: why each structure or row that was left out was left out, a line each.
         files: what was read.
         options: with which `read` gives further files the same elements, features and edges.
+        by_default: whether the edges are those of `read` where none were asked for.
     """
 
     def __init__(
@@ -29,12 +30,14 @@ class Graphs(list[Data]):
         skipped: Sequence[str] = (),
         files: Sequence[Path] = (),
         options: dict[str, Any] | None = None,
+        by_default: bool = False,
     ) -> None:
         super().__init__(graphs)
         self.task = task
         self.skipped = tuple(skipped)
         self.files = tuple(files)
         self.options = options or {}
+        self.by_default = by_default
 
     @property
     def names(self) -> list[str]:
@@ -62,6 +65,10 @@ def describe(task: Task) -> str:
     return f"{text}, one of {', '.join(task.classes)}" if task.classes else text
 
 
+#: What the error on a single structure advises.
+ADVICE = "or pass on_error='skip' to leave such out"
+
+
 class Troubles:
     """What is wrong with single structures: an error at once, or collected to leave them out."""
 
@@ -75,5 +82,5 @@ class Troubles:
         """Each reason is a line; the first is the error."""
         if reasons and not self.skip:
             more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
-            raise ValueError(f"{reasons[0]}{more}; or pass on_error='skip' to leave such out")
+            raise ValueError(f"{reasons[0]}{more}; {ADVICE}")
         self.reasons += reasons

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data.files.collection import Graphs
-from symgnn.data.task import LENGTHS, Splits, Task
+from symgnn.data.rescaling import LENGTHS, common_scale, multiplied, stamp
+from symgnn.data.task import Splits, Task
 
 
 def splits(
@@ -56,15 +57,15 @@ def splits(
     elif not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"scale: is {scale!r}; give a positive number, 1.0 to change nothing")
     train, validation, test = ([scaled(graph, scale, task) for graph in part] for part in parts)
-    options = {**known.options, "scale": known.options.get("scale", 1.0) * scale}
+    in_all = common_scale([train])
     about: dict[str, Any] = {
         "graphs": len(known),
         "skipped": list(known.skipped),
         "seed": seed,
         "fractions": [float(fraction) for fraction in fractions],
-        "read": options,
+        "read": {**known.options, "scale": in_all},
     }
-    return Splits(train, validation, test, task, scale, about)
+    return Splits(train, validation, test, task, in_all, about)
 
 
 def check_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
@@ -136,11 +137,14 @@ def edge_lengths(graph: Data) -> Tensor:
 
 
 def scaled(graph: Data, scale: float, task: Task) -> Data:
-    """A copy with its coordinates and velocities, also those of its target, times `scale`."""
+    """A copy with its coordinates and velocities, also those of its target, times `scale`.
+
+    It carries the scale that it then has, in all: `pos_scale`.
+    """
     copy = graph.clone()
     for name in LENGTHS:
         if name in graph:
             copy[name] = graph[name] * scale
     if task.level == "coordinates":
         copy.y = graph.y * scale
-    return copy
+    return stamp(copy, multiplied(graph, scale))

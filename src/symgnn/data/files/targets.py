@@ -93,10 +93,16 @@ def _from_table(
             for structure, mine in zip(structures, rows, strict=True)
         ]
 
-    def cells_of(mine: list[int]) -> Cells:
-        return Cells(cells[mine], lambda row, column: table.where(mine[row], names[column]))
+    def cells_of(structure: Structure, mine: list[int]) -> Cells:
+        def where(row: int, column: int) -> str:
+            return table.where(mine[row], names[column], structure.called)
 
-    found = [None if mine is None else cells_of(mine) for mine in order]
+        return Cells(cells[mine], where)
+
+    found = [
+        None if mine is None else cells_of(structure, mine)
+        for structure, mine in zip(structures, order, strict=True)
+    ]
     return Found(found, level, names, [table.units.get(name, "") for name in names])
 
 
