@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from symgnn.data.files.edges import joined
 from symgnn.data.files.features import as_columns, chosen, node_features
 from symgnn.data.files.structure import Structure
-from symgnn.data.task import LENGTHS
+from symgnn.data.task import LENGTHS, Task
 from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.
@@ -136,22 +136,21 @@ def as_tensor(value: Any) -> Any:
     return torch.tensor(value, dtype=kinds[value.dtype.kind])
 
 
-def check_targets(graphs: Sequence[Data], level: str, scale: float) -> None:
-    """There are as many targets as edges or coordinates; those are scaled as coordinates are."""
+def check_targets(graphs: Sequence[Data], task: Task, scale: float) -> None:
+    """There are as many targets as edges or coordinates; lengths are scaled as coordinates are."""
     for graph in graphs:
-        if level == "edge" and len(graph.y) != graph.num_edges:
+        if task.level == "edge" and len(graph.y) != graph.num_edges:
             raise ValueError(
                 f"columns: {graph.name} has {len(graph.y)} targets of edges, but {graph.num_edges} "
                 "edges; take those of the file, edges='given'"
             )
-        if level != "coordinates":
-            continue
-        if graph.y.shape != graph.pos.shape:
+        if task.level == "coordinates" and graph.y.shape != graph.pos.shape:
             raise ValueError(
                 f"columns: {graph.name} has {graph.y.shape[1]} targets for each node, but "
                 f"{graph.pos.shape[1]} coordinates; level='coordinates' needs one for each"
             )
-        graph.y = graph.y * scale
+        if task.lengths:
+            graph.y = graph.y * scale
 
 
 def check_alike(graphs: Sequence[Data], structures: Sequence[Structure]) -> None:
