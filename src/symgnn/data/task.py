@@ -77,7 +77,8 @@ class Task:
     def of(plain: Mapping[str, Any]) -> Task:
         """From the dictionary that `dataclasses.asdict` gives, also in an older form."""
         lists = ("targets", "units", "classes", "vectors")
-        return Task(**{k: tuple(v) if k in lists else v for k, v in plain.items()})
+        fields: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in plain.items()}
+        return Task(**fields)
 
     @property
     def place(self) -> str:

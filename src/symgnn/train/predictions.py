@@ -15,7 +15,7 @@ from symgnn.store import write_whole
 from symgnn.train.trained import Prediction, Trained
 
 #: What a row is named by, beside the graph.
-KEYS = {"graph": [], "node": ["node"], "coordinates": ["node"], "edge": ["source", "target"]}
+KEYS = {"graph": [], "node": ["node"], "edge": ["source", "target"]}
 
 
 def write_predictions(
@@ -37,7 +37,7 @@ def write_predictions(
         graphs = getattr(trained.splits(data), split)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["name", *KEYS[trained.task.level], *heads(trained)])
+    writer.writerow(["name", *KEYS[trained.task.place], *heads(trained)])
     count = 0
     for number, (graph, found) in enumerate(_each(trained, graphs)):
         name = getattr(graph, "name", None) or str(number)
@@ -88,8 +88,8 @@ def _each(trained: Trained, graphs: Sequence[Data]) -> Iterator[tuple[Data, Pred
 def _keys(graph: Data, task: Task) -> list[list[Any]]:
     """What each row is named by: nodes as their file names them."""
     names: Sequence[Any] = getattr(graph, "node_id", None) or range(graph.num_nodes)
-    if task.level == "graph":
+    if task.place == "graph":
         return [[]]
-    if task.level == "edge":
+    if task.place == "edge":
         return [[names[j], names[i]] for j, i in graph.edge_index.T.tolist()]
     return [[name] for name in names]

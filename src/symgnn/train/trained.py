@@ -19,7 +19,7 @@ from symgnn.train import datasets
 from symgnn.train.checkpoint import fitting, read_checkpoint
 from symgnn.train.config import Config, read_config
 from symgnn.train.loader import READ, Batches, Graphs, loader
-from symgnn.train.metrics import Metrics, Scaler
+from symgnn.train.metrics import Metrics, Scaler, as_rows
 from symgnn.train.prepare import (
     Facts,
     check_answers,
@@ -33,8 +33,8 @@ from symgnn.train.prepare import (
 class Prediction(NamedTuple):
     """The mean over the seeds and their deviation, `[rows, outputs]`, in the targets' units.
 
-    Rows are graphs, nodes or edges; outputs are targets, coordinates, or the probability of each
-    class.
+    Rows are graphs, nodes or edges; outputs are targets, coordinates, the components of vectors, or
+    the probability of each class.
     """
 
     value: Tensor
@@ -53,9 +53,7 @@ class Trained(nn.Module):
     ) -> None:
         super().__init__()
         self.config, self.record = config, record
-        task: dict[str, Any] = record["task"]
-        lists = {k: tuple(task[k]) for k in ("targets", "units", "classes")}
-        self.task = Task(task["level"], task["kind"], **lists)
+        self.task = Task.of(record["task"])
         self.facts = Facts.from_dict(record)
         self.scale = float(record["scale"])
         models = []
@@ -161,7 +159,8 @@ class Trained(nn.Module):
             return raw.softmax(-1)
         if self.task.level == "coordinates":
             return raw / self.scale
-        return self.scaler.back(raw)
+        found = self.scaler.back(as_rows(raw))
+        return found / self.scale if self.task.lengths else found
 
     def _ready(self, data: Data, scale: float) -> Data:
         """The graph as the models read it."""
