@@ -18,6 +18,7 @@ from symgnn.nn.peers import PEERS
 from symgnn.nn.sources import DOMAINS, VALUE_OF
 from symgnn.nn.spec import Spec
 from symgnn.nn.update import Width
+from symgnn.nn.vectors import RAYS, VECTOR_TASKS
 
 AGGREGATIONS = ("sum", "mean", "max")
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
@@ -58,6 +59,7 @@ def build(
     graph_state: bool = True,
     scaling: float | None = None,
     chunk: int | None = None,
+    rays: str | None = None,
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -66,8 +68,11 @@ def build(
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a
             :class:`Spec` or :class:`Network` of your own.
-        task: "graph", "node" or "edge", for one row of outputs each, or "coordinates".
-        outputs: How many numbers come out: classes or regression targets.
+        task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
+            `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
+            dipoles `[G, n]`, which turn with the coordinates and do not move with them.
+        outputs: How many numbers come out: classes or regression targets; of vectors, how many
+            vectors: k > 1 of them are `[N, k, n]` or `[G, k, n]`.
         node_features: Width of `data.x`. With 0, every node starts with the constant 1.
         edge_features: Width of `data.edge_attr`.
         angle_features: Width of `data.angle_attr`, in the order of `Topology.angle_index`.
@@ -90,6 +95,9 @@ def build(
             False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
         chunk: How many angles may be in memory at once; None for all.
+        rays: What vectors are made of: "plain" rays (if not given) give vectors that grow with
+            the coordinates, as displacements do; "unit" rays give vectors that do not, such as
+            normals (see :class:`symgnn.nn.vectors.Vectors`).
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
@@ -103,9 +111,7 @@ def build(
         spec = spec.but(graph=())
     network = replace(network, layer=spec)
     task = _named("task", task, {name: name for name in ANSWERS})
-    if task not in network.readout:
-        known = ", ".join(network.readout)
-        raise ValueError(f"task: {network.name} has no read-out for {task!r}; choose from {known}")
+    network.readout_of(task)  # raises if there is none
     node_features = 1 if network.types else node_features
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     names = ("node_features", "edge_features", "angle_features", "graph_features")
@@ -129,6 +135,19 @@ def build(
             "coordinate_map: is 'identity', so coordinates would come out as they went in; "
             "use 'neighbour-sum' or 'egcn' for task='coordinates'"
         )
+    if rays is not None:
+        rays = _named("rays", rays, {name: name for name in RAYS})
+        if task not in VECTOR_TASKS:
+            raise ValueError(
+                f"rays: is {rays!r}, but task={task!r} gives no vectors; leave rays out, or use "
+                f"task={' or '.join(map(repr, VECTOR_TASKS))}"
+            )
+    movements = aggregations(network.aggregation if aggregation is None else aggregation)
+    if task == "graph-vectors" and movements["pool"] == "max":
+        raise ValueError(
+            "aggregation: pool is 'max', which depends on the axes of a vector; pass 'sum' or "
+            "'mean' for it, such as aggregation={'pool': 'sum'}"
+        )
     embedding = widths_of("hidden", network.hidden if hidden is None else hidden, network.hidden)
     if mlp_hidden is None:
         mlp_hidden = network.mlp_hidden
@@ -142,12 +161,13 @@ def build(
         layers=count,
         width=Width(widths, mlp_layers, check_rate(dropout)),
         readout_layers=last_layers,
-        aggregation=aggregations(network.aggregation if aggregation is None else aggregation),
+        aggregation=movements,
         coordinate_maps=maps,
         task=task,
         outputs=outputs,
         dimension=dimension,
         chunk=chunk,
+        rays=rays or "plain",
     )
 
 

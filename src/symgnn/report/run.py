@@ -57,8 +57,11 @@ def _parts(
     title: str, record: dict[str, Any], metrics: Metrics, config: str, picture: bytes | None
 ) -> list[str]:
     task = record["task"]
-    asked = f"{task['kind'].capitalize()} of {', '.join(task['targets'])} for each {task['level']}"
+    vectors = task.get("vectors")
+    named = ", ".join(vectors or task["targets"])
+    asked = f"{task['kind'].capitalize()} of {named} for each {task['level']}"
     asked = asked.replace("for each coordinates", "as coordinates")
+    asked = asked.replace("-vectors", ", as vectors") if vectors else asked
     seeds = record["seeds"]
     over = (
         f", mean±deviation over {len(seeds)} initialisations"
@@ -108,11 +111,12 @@ def _lines(metrics: Metrics, task: Mapping[str, Any]) -> list[tuple[str, list[st
 def _unit(name: str, task: Mapping[str, Any]) -> str:
     """` [eV]`, or nothing."""
     kind, _, target = name.partition(" ")
-    units = dict(zip(task["targets"], task["units"], strict=True))
+    names = task.get("vectors") or task["targets"]
+    units = dict(zip(names, task["units"][:: len(task["targets"]) // len(names)], strict=True))
     unit = units.get(target) or ("" if target else next(iter(units.values())))
-    if not unit or kind not in ("mae", "mse"):
+    if not unit or kind not in ("mae", "mse", "vector_error"):
         return ""
-    return f" [{unit}]" if kind == "mae" else f" [({unit})²]"
+    return f" [({unit})²]" if kind == "mse" else f" [{unit}]"
 
 
 def _number(cell: Mapping[str, Any]) -> str:

@@ -51,7 +51,7 @@ class Training:
     together: bool = True  # whether they are trained as one computation
     loss: Literal["mse", "mae", "huber"] = "mse"  # of regression; classes have cross-entropy
     class_weights: Literal["none", "balanced"] = "none"
-    standardise: bool = True  # targets of regression to mean 0 and deviation 1
+    standardise: bool = True  # targets of regression to mean 0 and deviation 1, vectors to size 1
     schedule: Literal["none", "plateau", "cosine"] = "none"
     warmup: float = 0.0  # epochs in which the learning rate rises to its full size
     plateau_patience: int = 10  # epochs without a better validation before the rate is lowered
@@ -194,6 +194,7 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
         network = network_named(block, {key: model[key] for key in own if key in model})
         # a task that needs nothing of the data, where the network has one
         task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
+        task = "node-vectors" if "rays" in model else task
         build(block, task=task, dimension=3, **model)
     return {"block": block, **_defaults(network, peer, model), **model}
 

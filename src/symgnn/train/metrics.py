@@ -71,10 +71,11 @@ def balanced(counts: Tensor) -> Tensor:
 
 
 def columns_of(task: Task) -> list[str]:
-    """What each target's numbers are called besides mae or mse: nothing where there is one."""
-    if task.level == "coordinates" or len(task.targets) == 1:
+    """What is added to mae or mse for each target, or each vector: nothing where there is one."""
+    names = task.vectors or task.targets
+    if task.level == "coordinates" or len(names) == 1:
         return [""]
-    return [f" {name}" for name in task.targets]
+    return [f" {name}" for name in names]
 
 
 class Metrics:
@@ -88,6 +89,8 @@ class Metrics:
         else:
             shapes |= dict.fromkeys(("absolute", "squared"), (models, len(columns_of(task))))
             shapes["rows"] = (1,)
+            if task.vectors:
+                shapes["lengths"] = (models, len(task.vectors))
         self.sums = {
             name: torch.zeros(shape, dtype=torch.float64, device=device)
             for name, shape in shapes.items()
@@ -106,10 +109,12 @@ class Metrics:
                 counts = torch.bincount(places, minlength=self.task.outputs**2)
                 total["confusion"][model] += counts.view_as(total["confusion"][model])
             return
-        if len(columns_of(self.task)) == 1:
-            found = found.flatten(1).unsqueeze(-1)
-        total["absolute"] += found.abs().sum(1)
-        total["squared"] += found.square().sum(1)
+        # [S, rows, columns, numbers in a column]: of vectors and coordinates, their components
+        found = found.unflatten(-1, (len(columns_of(self.task)), -1))
+        total["absolute"] += found.abs().mean(-1).sum(1)
+        total["squared"] += found.square().mean(-1).sum(1)
+        if self.task.vectors:
+            total["lengths"] += found.norm(dim=-1).sum(1)
         total["rows"] += found.shape[1]
 
     def reduce(self, over_devices: Callable[[Tensor], Tensor]) -> None:
@@ -127,7 +132,14 @@ class Metrics:
         for k, column in enumerate(columns_of(self.task)):
             found[f"mae{column}"] = sums["absolute"][:, k] / sums["rows"]
             found[f"mse{column}"] = sums["squared"][:, k] / sums["rows"]
+            if self.task.vectors:
+                found[f"vector_error{column}"] = sums["lengths"][:, k] / sums["rows"]
         return found
+
+
+def as_rows(outputs: Tensor) -> Tensor:
+    """Outputs of models as numbers: several vectors `[S, rows, k, n]` as `[S, rows, k * n]`."""
+    return outputs.flatten(2)
 
 
 class Judge:
@@ -146,6 +158,7 @@ class Judge:
 
     def __call__(self, outputs: Tensor, y: Tensor) -> tuple[Sums, Tensor]:
         """For outputs `[S, rows, outputs]` of models, and answers of the dataset."""
+        outputs = as_rows(outputs)
         if self.task.kind == "classification":
             sums = loss_sums(outputs, y, self.task, self.loss, self.class_weights)
             return sums, y * self.task.outputs + outputs.argmax(-1)
@@ -155,9 +168,8 @@ class Judge:
         sums = loss_sums(outputs, y, self.task, self.loss)
         # the difference before its unit: energies can be large beside their spread
         error = (outputs - y).double()
-        if self.task.level == "coordinates":
-            return sums, error / self.scale
-        return sums, error * self.scaler.deviation.to(error.device)
+        error = error * self.scaler.deviation.to(error.device)
+        return sums, error / self.scale if self.task.lengths else error
 
 
 def names_of(task: Task) -> list[str]:

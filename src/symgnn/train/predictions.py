@@ -18,7 +18,7 @@ from symgnn.store import write_whole
 from symgnn.train.trained import Prediction, Trained
 
 #: What a row is named by, beside the graph.
-KEYS = {"graph": [], "node": ["node"], "coordinates": ["node"], "edge": ["source", "target"]}
+KEYS = {"graph": [], "node": ["node"], "edge": ["source", "target"]}
 
 
 def write_predictions(trained: Trained, out: Path, graphs: Sequence[Data]) -> int:
@@ -32,7 +32,7 @@ def write_predictions(trained: Trained, out: Path, graphs: Sequence[Data]) -> in
     measured = all(isinstance(graphs[k].get("y"), Tensor) for k in range(len(graphs)))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    first = ["name", *(["smiles"] if smiles else []), *KEYS[trained.task.level]]
+    first = ["name", *(["smiles"] if smiles else []), *KEYS[trained.task.place]]
     writer.writerow([*first, *heads(trained, measured)])
     count = 0
     for number, (graph, found) in enumerate(_each(trained, graphs)):
@@ -87,7 +87,7 @@ def answers_of(trained: Trained, graph: Data) -> list[list[Any]]:
     task, y = trained.task, graph.y
     if task.kind == "classification":
         return [[task.classes[label] if label >= 0 else ""] for label in y.tolist()]
-    if task.level == "coordinates":
+    if task.lengths:
         y = at_scale(graph, 1.0, answers=True).y
     elif trained.scaler.done:
         y = trained.scaler.back(y)
@@ -110,8 +110,8 @@ def _each(trained: Trained, graphs: Sequence[Data]) -> Iterator[tuple[Data, Pred
 def _keys(graph: Data, task: Task) -> list[list[Any]]:
     """What each row is named by: nodes as their file names them."""
     names: Sequence[Any] = getattr(graph, "node_id", None) or range(graph.num_nodes)
-    if task.level == "graph":
+    if task.place == "graph":
         return [[]]
-    if task.level == "edge":
+    if task.place == "edge":
         return [[names[j], names[i]] for j, i in graph.edge_index.T.tolist()]
     return [[name] for name in names]

@@ -109,11 +109,19 @@ def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) 
                 targets.append(graph.y)
     y = torch.cat(targets)
     assert sizes is not None
+    components = len(task.targets) // max(len(task.vectors), 1)
+    if task.vectors and components != sizes["dimension"]:
+        raise ValueError(
+            f"targets: {', '.join(task.targets)} are {components} components for each vector, but "
+            f"graphs have {sizes['dimension']} coordinates; name one component for each"
+        )
     if task.kind == "classification":
         return Facts(sizes, _unit(1), counts, torch.bincount(y, minlength=len(task.classes)))
     scaler = _unit(y.shape[1])
     if splits.about.get("standardised"):
         scaler = Scaler(_exact(splits.about["mean"]), _exact(splits.about["std"]), done=True)
+    elif standardise and task.vectors:
+        scaler = _scaler_of_vectors(y.double(), len(task.vectors))
     elif standardise and task.level != "coordinates":
         deviation = y.double().std(0, correction=0)
         scaler = Scaler(y.double().mean(0), torch.where(deviation > 0, deviation, 1.0))
@@ -127,6 +135,17 @@ def _unit(targets: int) -> Scaler:
     return Scaler(_exact([0] * targets), _exact([1] * targets))
 
 
+def _scaler_of_vectors(y: Tensor, count: int) -> Scaler:
+    """Vectors `[rows, count * n]` divided by the root mean square of their components.
+
+    There is no mean to subtract, and no component has a scale of its own: either would not turn
+    with the vectors.
+    """
+    mean_square = y.unflatten(-1, (count, -1)).square().mean((0, 2))
+    size = torch.where(mean_square > 0, mean_square, 1.0).sqrt()
+    return Scaler(torch.zeros(y.shape[1]).double(), size.repeat_interleave(y.shape[1] // count))
+
+
 def _exact(numbers: Sequence[float]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
 
@@ -136,14 +155,15 @@ def check_answers(graph: Data, task: Task, where: str) -> None:
     y = getattr(graph, "y", None)
     if not isinstance(y, Tensor):
         raise ValueError(f"y: {where} has none; give each graph its answer")
-    rows = {"graph": 1, "edge": graph.num_edges}.get(task.level, graph.num_nodes)
+    rows = {"graph": 1, "edge": graph.num_edges, "node": graph.num_nodes}[task.place]
     if task.kind == "classification":
         if y.is_floating_point() or y.shape != (rows,):
             raise ValueError(f"y: {where} has {y.dtype} {list(y.shape)}; give whole numbers")
         if y.numel() and not 0 <= int(y.min()) <= int(y.max()) < len(task.classes):
             raise ValueError(f"y: {where} has a class that is not one of 0 to {task.outputs - 1}")
-    elif y.shape != (rows, task.outputs):
-        raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {task.outputs}]")
+    elif y.shape != (rows, len(task.targets)):
+        width = len(task.targets)
+        raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {width}]")
     elif not y.isfinite().all():
         raise ValueError(f"y: {where} has a value that is not finite; leave that graph out")
 
@@ -175,6 +195,8 @@ def check_same(record: Mapping[str, Any], now: Mapping[str, Any], what_else: str
             raise ValueError(
                 f"data: are not those that the run was trained on ({said}); {what_else}"
             )
+    if "task" in record:  # perhaps in an older form
+        record = {**record, "task": asdict(Task.of(record["task"]))}
     for key in ("task", "counts", "sizes", "scale", "scaler", "class_counts"):
         if key in now and key in record and not _alike(record[key], now[key]):
             raise ValueError(

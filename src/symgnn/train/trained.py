@@ -23,7 +23,7 @@ from symgnn.train.checkpoint import fitting, read_checkpoint
 from symgnn.train.config import Config
 from symgnn.train.graph_form import check_form
 from symgnn.train.loader import READ, Batches, Graphs, loader
-from symgnn.train.metrics import Metrics, Scaler
+from symgnn.train.metrics import Metrics, Scaler, as_rows
 from symgnn.train.prepare import (
     Facts,
     check_answers,
@@ -40,8 +40,8 @@ SPLITS = ("train", "validation", "test")
 class Prediction(NamedTuple):
     """The mean over the seeds and their deviation, `[rows, outputs]`, in the targets' units.
 
-    Rows are graphs, nodes or edges; outputs are targets, coordinates, or the probability of each
-    class. One seed has no deviation: it is None.
+    Rows are graphs, nodes or edges; outputs are targets, coordinates, the components of vectors, or
+    the probability of each class. One seed has no deviation: it is None.
     """
 
     value: Tensor
@@ -60,9 +60,7 @@ class Trained(nn.Module):
     ) -> None:
         super().__init__()
         self.config, self.record = config, record
-        task: dict[str, Any] = record["task"]
-        lists = {k: tuple(task[k]) for k in ("targets", "units", "classes")}
-        self.task = Task(task["level"], task["kind"], **lists)
+        self.task = Task.of(record["task"])
         self.facts = Facts.from_dict(record)
         self.scale = float(record["scale"])
         models = []
@@ -139,7 +137,7 @@ class Trained(nn.Module):
         for k in range(len(graphs)):
             check_answers(graphs[k], self.task, f"graph {k}")
             self._check(graphs[k])
-        scaled = AtScale(graphs, self.scale, answers=self.task.level == "coordinates")
+        scaled = AtScale(graphs, self.scale, answers=self.task.lengths)
         ready = Graphs(scaled, drop=dropped(self.config), dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
@@ -216,7 +214,8 @@ class Trained(nn.Module):
             return raw.softmax(-1)
         if self.task.level == "coordinates":
             return raw / self.scale
-        return self.scaler.back(raw)
+        found = self.scaler.back(as_rows(raw))
+        return found / self.scale if self.task.lengths else found
 
     def _ready(self, data: Data) -> Data:
         """The graph as the models read it."""

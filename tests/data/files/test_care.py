@@ -30,7 +30,7 @@ def graph(**values: object) -> Data:
 # ------------------------------------------------------------------ answers are no inputs
 
 
-@pytest.mark.parametrize(("name", "level"), [("u", None), ("vel", "coordinates")])
+@pytest.mark.parametrize(("name", "level"), [("u", None), ("vel", "node-vectors")])
 def test_a_value_that_is_asked_for_is_not_given(name: str, level: str | None) -> None:
     values = [torch.rand(1, 2) if name == "u" else torch.rand(3, 3) for _ in range(3)]
     found = read([graph(**{name: value}) for value in values], columns=name, level=level)
@@ -151,8 +151,8 @@ def test_a_dipole_of_three_atoms_is_one_of_the_molecule(tmp_path: Path) -> None:
     comment = 'Properties=species:S:1:pos:R:3 dipole="1 2 3" energy=-76.0'
     (tmp_path / "water.xyz").write_text(WATER.format(comment=comment))
     (tmp_path / "ammonia.xyz").write_text(AMMONIA.format(comment=comment))
-    found = read(tmp_path, columns="dipole")
-    assert found.task.level == "graph"
+    found = read(tmp_path, columns="dipole", level="graph-vectors")
+    assert found.task.vectors == ("dipole",)
     assert found[1].y.tolist() == [[1, 2, 3]]
 
 

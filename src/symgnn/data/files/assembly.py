@@ -15,6 +15,7 @@ from symgnn.data.files.edges import joined
 from symgnn.data.files.features import as_columns, chosen, node_features
 from symgnn.data.files.structure import Structure
 from symgnn.data.rescaling import LENGTHS, stamp
+from symgnn.data.task import Task
 from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.
@@ -150,22 +151,21 @@ def as_tensor(value: Any) -> Any:
     return torch.tensor(value, dtype=kinds[value.dtype.kind])
 
 
-def check_targets(graphs: Sequence[Data], level: str, scale: float) -> None:
-    """There are as many targets as edges or coordinates; those are scaled as coordinates are."""
+def check_targets(graphs: Sequence[Data], task: Task, scale: float) -> None:
+    """There are as many targets as edges or coordinates; lengths are scaled as coordinates are."""
     for graph in graphs:
-        if level == "edge" and len(graph.y) != graph.num_edges:
+        if task.level == "edge" and len(graph.y) != graph.num_edges:
             raise ValueError(
                 f"columns: {graph.name} has {len(graph.y)} targets of edges, but {graph.num_edges} "
                 "edges; take those of the file, edges='given'"
             )
-        if level != "coordinates":
-            continue
-        if graph.y.shape != graph.pos.shape:
+        if task.level == "coordinates" and graph.y.shape != graph.pos.shape:
             raise ValueError(
                 f"columns: {graph.name} has {graph.y.shape[1]} targets for each node, but "
                 f"{graph.pos.shape[1]} coordinates; level='coordinates' needs one for each"
             )
-        graph.y = graph.y * scale
+        if task.lengths:
+            graph.y = graph.y * scale
 
 
 def check_alike(graphs: Sequence[Data], structures: Sequence[Structure]) -> None:

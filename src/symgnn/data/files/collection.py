@@ -56,12 +56,14 @@ class Graphs(list[Data]):
 
 def describe(task: Task) -> str:
     """A task in a few words."""
+    names, units = task.vectors or task.targets, task.units
+    if task.vectors:
+        units = units[:: len(task.targets) // len(task.vectors)]
     named = ", ".join(
-        f"{name} [{unit}]" if unit else name
-        for name, unit in zip(task.targets, task.units, strict=True)
+        f"{name} [{unit}]" if unit else name for name, unit in zip(names, units, strict=True)
     )
-    level = "node" if task.level == "coordinates" else task.level
-    text = f"{named} of each {level}"
+    text = f"{named} of each {task.place}"
+    text = f"{text}, as vectors" if task.vectors else text
     return f"{text}, one of {', '.join(task.classes)}" if task.classes else text
 
 

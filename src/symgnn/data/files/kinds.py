@@ -10,6 +10,7 @@ import numpy as np
 
 from symgnn.data.files.collection import Troubles
 from symgnn.data.files.table import as_numbers, is_number
+from symgnn.data.files.vector_targets import Column
 from symgnn.data.task import Task
 
 
@@ -27,6 +28,7 @@ class Found(NamedTuple):
     level: str
     names: list[str]
     units: list[str]
+    columns: list[Column]  # as they were asked for
 
 
 def kind_of(found: Found, given: bool) -> str:

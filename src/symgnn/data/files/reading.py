@@ -47,6 +47,8 @@ def read(
     id: str = "name",
     level: str | None = None,
     kind: str | None = None,
+    lengths: bool | None = None,
+    invariant: bool = False,
     edges: str | None = None,
     radius: float | None = None,
     k: int | None = None,
@@ -78,8 +80,15 @@ def read(
         columns: the targets: columns of that CSV (all, if left out), or without one values that the
             files have themselves.
         id: the column, or the value in a file, that names a structure.
-        level: "graph", "node", "edge" or "coordinates", if it is not plain from the columns.
+        level: "graph", "node" or "edge", if it is not plain from the columns; "coordinates" for
+            points; "node-vectors" or "graph-vectors" for vectors, which turn with the coordinates
+            and do not move with them: arrays of n numbers such as `forces`, or n columns each.
         kind: "regression" or "classification"; if left out, text is a class.
+        lengths: whether vectors are lengths, or lengths over time, so that `units` and `scale`
+            apply to them as to coordinates; if left out, those called displacements or velocities.
+            Other vectors, such as forces and dipoles, keep their units.
+        invariant: with True, targets that look like vectors are learned as numbers that do not turn
+            with the structure; otherwise they are refused at a level that has no vectors.
         edges: "bonds" (of the file, or between near atoms), "distances" (between near atoms),
             "mesh", "given", "radius" or "neighbours"; if left out, what the file has, bonds between
             atoms, or the 8 nearest points.
@@ -107,7 +116,8 @@ def read(
     edges = check_choice(edges, radius, k)
     if cell not in ("refuse", "drop"):
         raise ValueError(f"cell: {cell!r} is not known; choose from refuse, drop")
-    for name, flag in (("directed", directed), ("conformers", conformers)):
+    flags = {"directed": directed, "conformers": conformers, "lengths": lengths}
+    for name, flag in {**flags, "invariant": invariant}.items():
         if flag not in (True, False, None):
             raise ValueError(f"{name}: is {flag!r}; give true or false")
     positions = listed(positions, "positions")
@@ -120,7 +130,8 @@ def read(
     on_disk = [path for path in given if not _is_structure(path)]
     table = None if targets is None else locate(targets, on_disk)
     columns = listed(columns, "columns")
-    asked = Asked(table, None if columns is None else tuple(columns), id, level, kind)
+    named = None if columns is None else tuple(columns)
+    asked = Asked(table, named, id, level, kind, lengths, bool(invariant))
 
     files = find(on_disk, how, [] if table is None else [table])
     structures = _in_memory(given, how, troubles)
@@ -138,7 +149,7 @@ def read(
         if not structures:
             raise ValueError(f"targets: no structure has one; {_first(troubles.reasons)}")
 
-    if task is not None and task.level == "coordinates":
+    if task is not None and task.lengths:
         for number, structure in enumerate(structures):
             y = ys[number]
             if y is not None and columns is None and table is None:  # scaled with its graph
@@ -161,7 +172,7 @@ def read(
     if not graphs:
         raise ValueError(f"path: nothing could be read; {_first(troubles.reasons)}")
     if task is not None:
-        check_targets(graphs, task.level, scale)
+        check_targets(graphs, task, scale)
     check_alike(graphs, structures)
     _warn(troubles, len(graphs))
     used = {edges_used(structure, edges) for structure in structures}
@@ -182,6 +193,8 @@ def read(
         "seed": seed,
         "id": id,
     }
+    if table is None and columns is None and level is not None:
+        options["level"] = level  # of y, where further graphs have it too
     return Graphs(
         graphs,
         task=task,

@@ -137,7 +137,7 @@ def edge_lengths(graph: Data) -> Tensor:
 
 
 def scaled(graph: Data, scale: float, task: Task) -> Data:
-    """A copy with its coordinates and velocities, also those of its target, times `scale`.
+    """A copy with its coordinates and velocities, and targets that are lengths, times `scale`.
 
     It carries the scale that it then has, in all: `pos_scale`.
     """
@@ -145,6 +145,6 @@ def scaled(graph: Data, scale: float, task: Task) -> Data:
     for name in LENGTHS:
         if name in graph:
             copy[name] = graph[name] * scale
-    if task.level == "coordinates":
+    if task.lengths:
         copy.y = graph.y * scale
     return stamp(copy, multiplied(graph, scale))
