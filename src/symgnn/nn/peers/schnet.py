@@ -48,9 +48,17 @@ def schnet(
 LOG2 = 0.6931471824645996
 
 
-def after_softplus(linear: nn.Linear, x: Tensor) -> Tensor:
-    """A linear map of the softplus, shifted so that it is 0 at 0: the shift is one of the bias."""
-    return F.linear(F.softplus(x), linear.weight, linear.bias - LOG2 * linear.weight.sum(1))
+class ShiftedForm(Form):
+    """A form whose activation is the softplus, shifted so that it is 0 at 0."""
+
+    def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
+        super().__init__(widths, out, hidden)
+        self.shift = LOG2
+
+    def after_softplus(self, linear: nn.Linear, x: Tensor) -> Tensor:
+        """A linear map of the activation of x: the shift is one of the bias."""
+        bias = linear.bias - self.shift * linear.weight.sum(1)
+        return F.linear(F.softplus(x), linear.weight, bias)
 
 
 def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
@@ -62,7 +70,7 @@ def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
 
 
 def _filtered(filters: int) -> type[Form]:
-    class Filtered(Form):
+    class Filtered(ShiftedForm):
         """`(W v_j) * mlp(basis(d)) * cutoff(d)`."""
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
@@ -72,7 +80,7 @@ def _filtered(filters: int) -> type[Form]:
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             nodes, basis, cutoff = values
-            filters = after_softplus(self.second, self.first(basis)) * cutoff
+            filters = self.after_softplus(self.second, self.first(basis)) * cutoff
             return self.nodes(nodes), filters, None
 
         def here(self, *values: Tensor) -> Tensor:
@@ -82,7 +90,7 @@ def _filtered(filters: int) -> type[Form]:
     return Filtered
 
 
-class Receive(Form):
+class Receive(ShiftedForm):
     """`W' softplus(W sum_j e_ji)`."""
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
@@ -91,10 +99,10 @@ class Receive(Form):
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
-        return after_softplus(self.second, self.first(values[0]))
+        return self.after_softplus(self.second, self.first(values[0]))
 
 
-class Head(Form):
+class Head(ShiftedForm):
     """An MLP with half as many hidden numbers."""
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
@@ -104,4 +112,4 @@ class Head(Form):
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
-        return after_softplus(self.second, self.first(values[0]))
+        return self.after_softplus(self.second, self.first(values[0]))
