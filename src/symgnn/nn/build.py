@@ -12,6 +12,7 @@ from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
+from symgnn.nn.inputs import OPTIONS, check_read
 from symgnn.nn.model import Model
 from symgnn.nn.network import ANSWERS, Network, network_of
 from symgnn.nn.peers import PEERS
@@ -108,18 +109,23 @@ def build(
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
         spec = spec.but(scaling=_positive("scaling", scaling))
     if not graph_state:
-        spec = spec.but(graph=())
+        spec = spec.without("graph")
     network = replace(network, layer=spec)
     task = _named("task", task, {name: name for name in ANSWERS})
     network.readout_of(task)  # raises if there is none
-    node_features = 1 if network.types else node_features
+    if network.types:
+        if check_count("node_features", node_features, 0):
+            raise ValueError(
+                f"node_features: is {node_features}, but {network.name} reads the types of nodes, "
+                "data.z; leave it out"
+            )
+        node_features = 1
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
-    names = ("node_features", "edge_features", "angle_features", "graph_features")
     psi = network.coordinate_map if coordinate_map is None else coordinate_map
     count = check_count("layers", network.layers if layers is None else layers, 1)
     maps = [coordinate_map_of(psi) for _ in range(count)]
     readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
-    for name, (value, size) in zip(names, features.items(), strict=True):
+    for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
     check_count("outputs", outputs, 1)
@@ -154,7 +160,7 @@ def build(
     if mlp_hidden is None:
         mlp_hidden = {place: 2 * size for place, size in embedding.items()}
     widths = widths_of("mlp_hidden", mlp_hidden, embedding)
-    return Model(
+    model = Model(
         network,
         features=features,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
@@ -169,6 +175,8 @@ def build(
         chunk=chunk,
         rays=rays or "plain",
     )
+    check_read(network.start, model.reads, features, OPTIONS)
+    return model
 
 
 def widths_of(

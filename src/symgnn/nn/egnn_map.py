@@ -14,6 +14,7 @@ from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, PERMUTATIONS, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.fields import Field
 from symgnn.nn.movements import move
+from symgnn.nn.parameters import reset_parts
 from symgnn.nn.sources import e, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
@@ -90,7 +91,7 @@ class EGNNMap(CoordinateMap):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        super().reset_parameters()
+        reset_parts(self)
         last = self.update.phi.linears[-1]
         assert isinstance(last, nn.Linear)
         nn.init.xavier_uniform_(last.weight, gain=0.001)

@@ -21,9 +21,11 @@ from symgnn.nn.inputs import (
     check_types,
     check_velocity,
     first_sizes,
+    inputs_read,
     start,
 )
 from symgnn.nn.network import ANSWERS, Network
+from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.state import State
 from symgnn.nn.update import Width
 from symgnn.nn.vectors import VECTOR_TASKS, Vectors
@@ -96,8 +98,10 @@ class Model(nn.Module):
                     readout, sizes, out, last_width, pool, None, frozenset(answers), dimension
                 )
                 self.readouts.append(head)
-        made = {name: s for block in self._blocks() for name, s in block.made.items()}
-        self.measures = nn.ModuleDict({name: s.make() for name, s in made.items() if s.make})
+        blocks = self._blocks()
+        self.reads = blocks[0].reads  # of the values that come with the graph
+        read = [source for block in blocks for source in block.sources]
+        self.measures = InputModules([*inputs_read(network.start, self.reads), *read])
 
     @property
     def symmetry(self) -> Symmetry:
@@ -177,8 +181,10 @@ class Model(nn.Module):
         if self.network.types:
             x = check_types(z, self.network.types, topology)
         chunks = None if self.chunk is None else Chunks(self.chunk, self)
-        state, scale = start(self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks)
-        state.modules = self.measures  # type: ignore[assignment]
+        modules = self.measures.by_source()
+        state, scale = start(
+            self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks, modules
+        )
         if self.needs_velocity:
             state.velocity = check_velocity(vel, state.x)
         answers: list[Tensor] = []
@@ -201,11 +207,7 @@ class Model(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for block in self._blocks():
-            block.reset_parameters()
-        for measure in self.measures.values():
-            if callable(reset := getattr(measure, "reset_parameters", None)):
-                reset()
+        reset_parts(self)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.parameters())

@@ -61,12 +61,15 @@ class ShiftedForm(Form):
         return F.linear(F.softplus(x), linear.weight, bias)
 
 
-def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs, bias)
-    nn.init.xavier_uniform_(linear.weight)
-    if bias:
-        nn.init.zeros_(linear.bias)
-    return linear
+class GlorotLinear(nn.Linear):
+    """A linear map with Glorot's uniform initialisation and a bias of 0."""
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        super().reset_parameters()
+        nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
 
 def _filtered(filters: int) -> type[Form]:
@@ -75,8 +78,9 @@ def _filtered(filters: int) -> type[Form]:
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, filters, hidden)
-            self.nodes = _linear(widths[0], filters, bias=False)
-            self.first, self.second = _linear(widths[1], filters), _linear(filters, filters)
+            self.nodes = GlorotLinear(widths[0], filters, bias=False)
+            self.first = GlorotLinear(widths[1], filters)
+            self.second = GlorotLinear(filters, filters)
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             nodes, basis, cutoff = values
@@ -95,7 +99,7 @@ class Receive(ShiftedForm):
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__(widths, out, hidden)
-        self.first, self.second = _linear(widths[0], out), _linear(out, out)
+        self.first, self.second = GlorotLinear(widths[0], out), GlorotLinear(out, out)
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
@@ -108,7 +112,7 @@ class Head(ShiftedForm):
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__(widths, out, hidden)
         half = max(widths[0] // 2, 1)
-        self.first, self.second = _linear(widths[0], half), _linear(half, out)
+        self.first, self.second = GlorotLinear(widths[0], half), GlorotLinear(half, out)
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
