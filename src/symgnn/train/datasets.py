@@ -39,5 +39,4 @@ def read(files: Sequence[str | os.PathLike[str]], about: Mapping[str, Any]) -> l
     """Graphs from files, in the form of those that `about` tells of: scaled, without answers."""
     if "read" not in about:
         raise ValueError("files: the run was not trained on files; give --split instead")
-    options = {"invariant": "level" not in about["read"], **about["read"]}  # answers are not read
-    return list(symgnn.data.read([str(file) for file in files], **options))
+    return list(symgnn.data.read([str(file) for file in files], **about["read"]))

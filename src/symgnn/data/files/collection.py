@@ -15,7 +15,8 @@ class Graphs(list[Data]):
     """Graphs in the order of their files.
 
     Attributes:
-        task: what `y` is, or None if there is none.
+        task: what `y` is, or None if there is none, or that is not clear.
+        unclear: why it is not clear what `y` is.
         skipped: why each structure or row that was left out was left out, a line each.
         files: what was read.
         options: with which `read` gives further files the same elements, features and edges.
@@ -29,12 +30,14 @@ class Graphs(list[Data]):
         skipped: Sequence[str] = (),
         files: Sequence[Path] = (),
         options: dict[str, Any] | None = None,
+        unclear: str = "",
     ) -> None:
         super().__init__(graphs)
         self.task = task
         self.skipped = tuple(skipped)
         self.files = tuple(files)
         self.options = options or {}
+        self.unclear = unclear
 
     @property
     def names(self) -> list[str]:
