@@ -25,7 +25,7 @@ def read_graph(path: str | os.PathLike[str]) -> Any:
         if file.reader in (ASE, XYZ) and not more:
             return _read_atoms(file)
         # y is not read; no unit of length is wrong, and nodes keep the features that they have
-        graphs = read(path, kind="regression", invariant=True, units="angstrom", elements=())
+        graphs = read(path, kind="regression", units="angstrom", elements=())
     except ValueError as error:
         reason = str(error).removeprefix("path: ").partition("; or pass on_error")[0]
         raise ValueError(f"--data: {reason}") from None

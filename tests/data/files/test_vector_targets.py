@@ -129,15 +129,23 @@ def test_arrays_with_any_name_need_a_level(tmp_path: Path) -> None:
     assert read(tmp_path, columns="tint", level="node-vectors").task.vectors == ("tint",)
 
 
-def test_the_y_of_graphs_in_memory_needs_a_level() -> None:
-    with pytest.raises(ValueError, match="columns: y has 3 numbers for each node"):
-        read([graph(y=torch.rand(4, 3)) for _ in range(3)])
-    with pytest.raises(ValueError, match="columns: y has 3 numbers for each graph"):
-        read([graph(y=torch.rand(1, 3)) for _ in range(3)])
-    found = read([graph(y=torch.rand(4, 3)) for _ in range(3)], level="node-vectors")
+def test_the_y_of_graphs_in_memory_needs_a_level(tmp_path: Path) -> None:
+    """It is read, as nothing was asked for, but nothing can be learned from it."""
+    given = [graph(y=torch.rand(4, 3)) for _ in range(3)]
+    torch.save(given, tmp_path / "graphs.pt")
+    for rows, place in ((4, "node"), (1, "graph")):
+        found = read([graph(y=torch.rand(rows, 3)) for _ in range(3)])
+        assert found.task is None
+        assert found[0].y.shape == (rows, 3)
+        with pytest.raises(ValueError, match=f"^columns: y has 3 numbers for each {place}, as a v"):
+            splits(found)
+    with pytest.raises(ValueError, match=r"^columns: y has 3 .*level='node-vectors'"):
+        load_files(path=str(tmp_path / "graphs.pt"))
+    with pytest.raises(ValueError, match=r"^columns: y has 3 .*level='node-vectors'"):
+        read(given, columns="y")
+    found = read(given, level="node-vectors")
     assert found.task.targets == ("y_x", "y_y", "y_z")
-    again = read([graph(y=torch.rand(4, 3))], **found.options)
-    assert again.task == found.task
+    assert len(read(given, **found.options)) == 3  # for predictions, the answers do not matter
     assert read([graph(y=torch.rand(1, 2))]).task.level == "graph"
 
 

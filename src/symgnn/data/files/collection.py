@@ -15,7 +15,8 @@ class Graphs(list[Data]):
     """Graphs in the order of their files.
 
     Attributes:
-        task: what `y` is, or None if there is none.
+        task: what `y` is, or None if there is none, or that is not clear.
+        unclear: why it is not clear what `y` is.
         skipped: why each structure or row that was left out was left out, a line each.
         files: what was read.
         options: with which `read` gives further files the same elements, features and edges.
@@ -31,6 +32,7 @@ class Graphs(list[Data]):
         files: Sequence[Path] = (),
         options: dict[str, Any] | None = None,
         by_default: bool = False,
+        unclear: str = "",
     ) -> None:
         super().__init__(graphs)
         self.task = task
@@ -38,6 +40,7 @@ class Graphs(list[Data]):
         self.files = tuple(files)
         self.options = options or {}
         self.by_default = by_default
+        self.unclear = unclear
 
     @property
     def names(self) -> list[str]:

@@ -41,7 +41,8 @@ def load(
     is_one = isinstance(path, str | os.PathLike)
     graphs = read(path, seed=seed, **reading)
     if graphs.task is None:
-        raise ValueError("columns: is missing; name the targets, of a CSV or that the files have")
+        missing = "columns: is missing; name the targets, of a CSV or that the files have"
+        raise ValueError(graphs.unclear or missing)
     found = splits(graphs, fractions=fractions, seed=seed, scale=scale)
     atoms = any("z" in graph for graph in graphs)
     return Splits(

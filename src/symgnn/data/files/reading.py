@@ -142,7 +142,7 @@ def read(
         reason = _first(troubles.reasons) or "no files or graphs were given"
         raise ValueError(f"path: nothing could be read; {reason}")
     length = to_angstrom(structures, units)
-    ys, task = attach(structures, asked, troubles)
+    ys, task, unclear = attach(structures, asked, troubles)
     if task is not None:
         kept = [(s, y) for s, y in zip(structures, ys, strict=True) if y is not None]
         structures, ys = [s for s, _ in kept], [y for _, y in kept]
@@ -193,8 +193,6 @@ def read(
         "seed": seed,
         "id": id,
     }
-    if table is None and columns is None and level is not None:
-        options["level"] = level  # of y, where further graphs have it too
     return Graphs(
         graphs,
         task=task,
@@ -202,6 +200,7 @@ def read(
         files=[*files_of(files), *([] if table is None else [table])],
         options=options,
         by_default=edges is None,
+        unclear=unclear,
     )
 
 

@@ -39,7 +39,8 @@ def splits(
     known = graphs if isinstance(graphs, Graphs) else Graphs(graphs)
     task = task or known.task
     if task is None:
-        raise ValueError("task: is not known; pass columns to `read`, or task=Task(...)")
+        unknown = "task: is not known; pass columns to `read`, or task=Task(...)"
+        raise ValueError(known.unclear or unknown)
     for graph in known:
         if graph.pos is None or graph.edge_index is None:
             what = "pos" if graph.pos is None else "edge_index"

@@ -69,26 +69,35 @@ class Asked:
 
 def attach(
     structures: Sequence[Structure], asked: Asked, troubles: Troubles
-) -> tuple[list[np.ndarray | None], Task | None]:
-    """`y` of each structure, None for those to leave out, and what it is."""
+) -> tuple[list[np.ndarray | None], Task | None, str]:
+    """`y` of each structure, None for those to leave out, and what it is; or why that is not clear.
+
+    Numbers that look like vectors are refused at a level without vectors. If they are the `y` that
+    graphs happen to have, and nothing was asked for, there is no task but the reason.
+    """
     if asked.table is None:
         found = _own(structures, asked, troubles)
         if found is None:
-            return [None] * len(structures), None
+            return [None] * len(structures), None, ""
     else:
         table = read_table(asked.table)
         found = _from_table(structures, table, asked, troubles)
     n = structures[0].pos.shape[1]
     if found.level in VECTOR_LEVELS:
-        return _vectors(found, asked, n, troubles)
+        return *_vectors(found, asked, n, troubles), ""
     if not asked.invariant and asked.kind != "classification":
         chosen, nodes = asked.level is not None, len(structures[0].pos)
-        refuse_invariant(found.columns, found.level, n, chosen=chosen, nodes=nodes)
+        try:
+            refuse_invariant(found.columns, found.level, n, chosen=chosen, nodes=nodes)
+        except ValueError as error:
+            if asked.table is not None or asked.columns is not None or chosen:
+                raise
+            return _numbers(found, troubles), None, str(error)
     kind = asked.kind or kind_of(found, given=asked.table is None and asked.columns is None)
     if kind == "classification":
-        return classes_of(found, troubles)
+        return *classes_of(found, troubles), ""
     task = Task(found.level, "regression", tuple(found.names), tuple(found.units))  # type: ignore[arg-type]
-    return _numbers(found, troubles), task
+    return _numbers(found, troubles), task, ""
 
 
 def _vectors(
