@@ -1,6 +1,6 @@
 """Datasets."""
 
-from symgnn.data.files import Graphs, read, sample, splits
+from symgnn.data.files import Graphs, folds, read, sample, splits
 from symgnn.data.files import load as load_files
 from symgnn.data.nbody import NBody, Trajectories, integrate_charged, simulate_charged
 from symgnn.data.polytope_sets import SETS, Polytopes
@@ -18,6 +18,7 @@ __all__ = [
     "Splits",
     "Task",
     "Trajectories",
+    "folds",
     "integrate_charged",
     "load",
     "load_files",

@@ -4,6 +4,6 @@ from symgnn.data.files.collection import Graphs
 from symgnn.data.files.loading import load
 from symgnn.data.files.reading import read
 from symgnn.data.files.samples import sample
-from symgnn.data.files.splitting import splits
+from symgnn.data.files.splitting import folds, splits
 
-__all__ = ["Graphs", "load", "read", "sample", "splits"]
+__all__ = ["Graphs", "folds", "load", "read", "sample", "splits"]

@@ -19,6 +19,8 @@ class Graphs(list[Data]):
         skipped: why each structure or row that was left out was left out, a line each.
         files: what was read.
         options: with which `read` gives further files the same elements, features and edges.
+        metadata: by the name of a column, what the files say of each graph besides its target.
+        missing: "mask" if labels may be missing, else "error".
     """
 
     def __init__(
@@ -29,12 +31,28 @@ class Graphs(list[Data]):
         skipped: Sequence[str] = (),
         files: Sequence[Path] = (),
         options: dict[str, Any] | None = None,
+        metadata: dict[str, list[str | None]] | None = None,
+        missing: str = "error",
     ) -> None:
         super().__init__(graphs)
         self.task = task
         self.skipped = tuple(skipped)
         self.files = tuple(files)
         self.options = options or {}
+        self.metadata = metadata or {}
+        self.missing = missing
+
+    def take(self, indices: Sequence[int]) -> Graphs:
+        """The graphs with these indices, with all that is known of them."""
+        return Graphs(
+            [self[index] for index in indices],
+            task=self.task,
+            skipped=self.skipped,
+            files=self.files,
+            options=self.options,
+            metadata={name: [each[i] for i in indices] for name, each in self.metadata.items()},
+            missing=self.missing,
+        )
 
     @property
     def names(self) -> list[str]:

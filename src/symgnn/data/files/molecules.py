@@ -51,7 +51,9 @@ def parse_block(piece: Piece, how: How) -> list[Structure]:
     number = piece.place.removeprefix("entry ")
     named = molecule.GetProp(how.id).strip() if molecule.HasProp(how.id) else title
     values.pop(how.id, None)
-    return [_structure(molecule, piece, named, number, values)]
+    found = _structure(molecule, piece, named, number, values)
+    found.smiles = Chem.MolToSmiles(Chem.RemoveHs(molecule))
+    return [found]
 
 
 def lines(path: Path, how: How) -> Iterator[Piece]:
@@ -92,7 +94,7 @@ def parse_smiles(piece: Piece, how: How) -> list[Structure]:
         except ValueError as error:
             raise ValueError(f"{name or 'it'} ({smiles}): {error}") from None
     found = _structure(molecule, piece, name, piece.place.removeprefix("row "), values)
-    found.value_units = units
+    found.value_units, found.smiles = units, smiles
     found.rows["graph"] = Rows(piece.path, [int(piece.place.removeprefix("row "))])
     return [found]
 

@@ -25,8 +25,10 @@ from symgnn.data.files.collection import Graphs, Troubles
 from symgnn.data.files.edges import check_choice
 from symgnn.data.files.features import elements_of
 from symgnn.data.files.formats import files_of, find
+from symgnn.data.files.metadata import metadata_of
 from symgnn.data.files.parsing import parse
 from symgnn.data.files.structure import How, Structure, check_sizes
+from symgnn.data.files.table import not_among
 from symgnn.data.files.targets import Asked, attach
 from symgnn.data.files.units import to_angstrom
 from symgnn.data.work import integer
@@ -44,6 +46,8 @@ def read(
     id: str = "name",
     level: str | None = None,
     kind: str | None = None,
+    missing: str = "error",
+    metadata: Names | None = None,
     edges: str | None = None,
     radius: float | None = None,
     k: int | None = None,
@@ -75,6 +79,10 @@ def read(
         id: the column, or the value in a file, that names a structure.
         level: "graph", "node", "edge" or "coordinates", if it is not plain from the columns.
         kind: "regression" or "classification"; if left out, text is a class.
+        missing: "error", or "mask" labels that are empty or NaN: they become NaN, or the class -1,
+            and have no part in losses and metrics.
+        metadata: columns that are neither targets nor features, such as those that `splits` divides
+            by; graphs have them as `.metadata`.
         edges: "bonds", "mesh", "given", "radius" or "neighbours"; if left out, what the file has,
             bonds between atoms, or the 8 nearest points.
         radius: joins all nodes no more than this apart.
@@ -113,7 +121,9 @@ def read(
     on_disk = [path for path in given if not isinstance(path, Data)]
     table = None if targets is None else locate(targets, on_disk)
     columns = listed(columns, "columns")
-    asked = Asked(table, None if columns is None else tuple(columns), id, level, kind)
+    others = tuple(listed(metadata, "metadata") or ())
+    named = None if columns is None else tuple(columns)
+    asked = Asked(table, named, id, level, kind, missing, others)
 
     files = find(on_disk, how, [] if table is None else [table])
     structures = _in_memory(given)
@@ -140,10 +150,11 @@ def read(
         elements_of(structures) if elements is None else listed(elements, "elements") or ()
     )
     asked_for = set(columns or (task.targets if task is not None else ()))
+    no_features = asked_for | set(others)
     names = {
-        "node": feature_names(structures, "node", listed(features, "features"), asked_for),
+        "node": feature_names(structures, "node", listed(features, "features"), no_features),
         "edge": feature_names(
-            structures, "edge", listed(edge_features, "edge_features"), asked_for
+            structures, "edge", listed(edge_features, "edge_features"), no_features
         ),
     }
     form = Form(edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for))
@@ -152,6 +163,10 @@ def read(
         check_targets(graphs, task.level, scale)
     check_alike(graphs, structures)
     _warn(troubles, len(graphs))
+    known = metadata_of(structures)
+    for name in others:
+        if name not in known:
+            raise ValueError(not_among("metadata", name, known, "a column of the files"))
     options = {
         "edges": edges,
         "radius": radius,
@@ -174,6 +189,8 @@ def read(
         skipped=troubles.reasons,
         files=[*files_of(files), *([] if table is None else [table])],
         options=options,
+        metadata=known,
+        missing=missing,
     )
 
 

@@ -43,6 +43,8 @@ class Structure:
     features: dict[str, list[str]] = field(default_factory=dict)  # values meant to be features
     value_units: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)  # other attributes of a PyG graph
+    metadata: dict[str, str | None] = field(default_factory=dict)  # of the table of targets
+    smiles: str = ""  # of a molecule
 
     def place(self, level: str, index: int, name: str) -> str:
         """What a message calls a value of the graph, a node or an edge."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from symgnn.data.files.collection import Troubles
 from symgnn.data.files.features import as_columns
-from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, numbers_of
+from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, label_of, numbers_of
 from symgnn.data.files.structure import Structure
 from symgnn.data.files.table import Table, not_among, read_table
 from symgnn.data.task import Kind, Level, Task
@@ -31,11 +31,14 @@ class Asked:
     id: str = "name"
     level: str | None = None
     kind: str | None = None
+    missing: str = "error"  # or "mask": labels may be missing
+    metadata: tuple[str, ...] = ()  # columns that are no targets
 
     def __post_init__(self) -> None:
         for name, given, known in (
             ("level", self.level, get_args(Level)),
             ("kind", self.kind, get_args(Kind)),
+            ("missing", self.missing, ("error", "mask")),
         ):
             if given is not None and given not in known:
                 raise ValueError(not_among(name, given, known, "known"))
@@ -56,11 +59,12 @@ def attach(
         table = read_table(asked.table)
         found = _from_table(structures, table, asked, troubles)
     kind = asked.kind or kind_of(found, given=asked.table is None and asked.columns is None)
+    masked = asked.missing == "mask"
     if kind == "classification":
-        return classes_of(found, troubles)
+        return classes_of(found, troubles, masked)
     ys: list[np.ndarray | None] = []
     for cells in found.cells:
-        ys.append(None if cells is None else numbers_of(cells, troubles))
+        ys.append(None if cells is None else numbers_of(cells, troubles, masked))
     task = Task(found.level, "regression", tuple(found.names), tuple(found.units))  # type: ignore[arg-type]
     return ys, task
 
@@ -78,12 +82,18 @@ def _from_table(
         raise ValueError("level: targets of edges come from the file of edges; leave targets out")
     if level != "graph":
         keys.append(NODE)
-    names = list(asked.columns or [name for name in table.columns if name not in keys])
+    left = (*keys, *asked.metadata)
+    names = list(asked.columns or [name for name in table.columns if name not in left])
     if not names:
         raise ValueError(f"{table.path}: has no columns besides {', '.join(keys)}")
     cells = np.array([table.text(name) for name in names], dtype=object).T
     cells = cells.reshape(len(ids), len(names))
     rows = _rows_of(structures, table, ids, asked.id, troubles)
+    others = {name: table.text(name) for name in table.columns if name not in keys}
+    for structure, mine in zip(structures, rows, strict=True):
+        for name, texts in others.items():
+            own = {label_of(texts[row]) for row in mine or ()}
+            structure.metadata[name] = own.pop() if len(own) == 1 else None
     if level == "graph":
         _refuse_twice(table, ids, asked.id)
         order: list[list[int] | None] = rows
