@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.commands.train import check_installed
 
     check_installed()
-    from symgnn.report.run import metrics_table
+    from symgnn.report.run import print_metrics
     from symgnn.store import read_json, write_json
     from symgnn.train.trained import evaluate, load
 
@@ -46,6 +46,6 @@ def run(options: argparse.Namespace) -> int:
     before = read_json(out)
     write_json(out, {**(before if isinstance(before, dict) else {}), **found})
     console = Console()
-    console.print(metrics_table(found, trained.record["task"]))
+    print_metrics(console, found, trained.record)
     console.print(f"written: {out}", soft_wrap=True, markup=False)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     check_installed()
+    from symgnn.store import read_json
     from symgnn.train import keep_memory
     from symgnn.train.config import read_config
     from symgnn.train.run import finish, train
@@ -47,10 +47,9 @@ def run(options: argparse.Namespace) -> int:
         out = options.config if options.config.is_dir() else Path("runs") / options.config.stem
     splits = train(config, out, resume=options.resume, console=console)
     if splits is not None:
-        from symgnn.report.run import metrics_table, write_run_report
+        from symgnn.report.run import print_metrics, write_run_report
 
-        metrics = finish(out, splits)
-        console.print(metrics_table(metrics, asdict(splits.task)))
+        print_metrics(console, finish(out, splits), read_json(out / "run.json"))
         console.print(f"report: {write_run_report(out)}", soft_wrap=True, markup=False)
     return 0
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from symgnn.store import write_whole
 from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
-from symgnn.train.metrics import RISING
+from symgnn.train.metrics import is_rising
 from symgnn.train.module import Module
 
 
@@ -90,7 +90,7 @@ class Keeper(Callback):
     def compare(self, module: Module, value: Tensor) -> Tensor:
         """Which seeds are better than before `[S]`; their weights are kept."""
         value = (
-            (-value if module.settings.monitor in RISING else value).double().nan_to_num(torch.inf)
+            (-value if is_rising(module.settings.monitor) else value).double().nan_to_num(torch.inf)
         )
         better = value < self.value
         self.value = torch.where(better, value, self.value)
@@ -118,7 +118,7 @@ class Keeper(Callback):
     def text(self, module: Module) -> str:
         """The last value of what is monitored and the best, in a few words."""
         name = module.settings.monitor
-        sign = -1 if name in RISING else 1
+        sign = -1 if is_rising(name) else 1
         last, best = (float(value.mean()) for value in (self.last_value, sign * self.value))
         return f"validation {name} {last:.4g}, best {best:.4g}"
 

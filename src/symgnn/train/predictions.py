@@ -10,12 +10,9 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from symgnn.data.task import Task
 from symgnn.store import write_whole
+from symgnn.train.outcomes import KEYS, row_keys
 from symgnn.train.trained import Prediction, Trained
-
-#: What a row is named by, beside the graph.
-KEYS = {"graph": [], "node": ["node"], "coordinates": ["node"], "edge": ["source", "target"]}
 
 
 def write_predictions(
@@ -41,7 +38,9 @@ def write_predictions(
     count = 0
     for number, (graph, found) in enumerate(_each(trained, graphs)):
         name = getattr(graph, "name", None) or str(number)
-        for keys, cells in zip(_keys(graph, trained.task), cells_of(trained, found), strict=True):
+        for keys, cells in zip(
+            row_keys(graph, trained.task), cells_of(trained, found), strict=True
+        ):
             writer.writerow([name, *keys, *cells])
             count += 1
     write_whole(out, text.getvalue().encode("utf-8"))
@@ -79,17 +78,7 @@ def _each(trained: Trained, graphs: Sequence[Data]) -> Iterator[tuple[Data, Pred
     for start in range(0, len(graphs), size):
         part = [graphs[k] for k in range(start, min(start + size, len(graphs)))]
         found = trained.predict(part, scaled=True)
-        rows = [len(_keys(graph, trained.task)) for graph in part]
+        rows = [len(row_keys(graph, trained.task)) for graph in part]
         pairs = zip(found.value.split(rows), found.deviation.split(rows), strict=True)
         for graph, pair in zip(part, pairs, strict=True):
             yield graph, Prediction(*pair)
-
-
-def _keys(graph: Data, task: Task) -> list[list[Any]]:
-    """What each row is named by: nodes as their file names them."""
-    names: Sequence[Any] = getattr(graph, "node_id", None) or range(graph.num_nodes)
-    if task.level == "graph":
-        return [[]]
-    if task.level == "edge":
-        return [[names[j], names[i]] for j, i in graph.edge_index.T.tolist()]
-    return [[name] for name in names]

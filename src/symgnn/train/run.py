@@ -25,16 +25,20 @@ from symgnn.data.task import Splits
 from symgnn.nn import Model
 from symgnn.store import environment, read_json, source_hash, write_json, write_whole
 from symgnn.train import datasets
+from symgnn.train.baseline import Baseline, baseline, headlines
 from symgnn.train.config import Config, read_config
 from symgnn.train.keeper import Keeper
 from symgnn.train.loader import Graphs
 from symgnn.train.members import Members
 from symgnn.train.metrics import names_of
+from symgnn.train.missing import check_monitor, missing_line
 from symgnn.train.module import Module
+from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
 from symgnn.train.trained import evaluate, load
 
+PARTS = ("train", "validation", "test")
 PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
 
 
@@ -56,10 +60,16 @@ def train(
         make = partial(make_model, config, splits.task, facts.sizes)
         model = make()
         check(config, splits, model)
-        if first:
-            write_record(out, config, about(config, splits, facts, model))
-            console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
+        check_monitor(splits, facts.labels, config.train.monitor)
         judge = facts.judge(splits.task, splits.scale, config.train)
+        assert facts.answers is not None
+        trivial = baseline(judge, *facts.answers)
+        if first:
+            write_record(out, config, about(config, splits, facts, model, trivial))
+            say(console, repr(model))
+            say(console, division_line(splits))
+            if facts.labels:
+                say(console, missing_line(facts.labels))
         graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
         for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
             fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
@@ -96,8 +106,13 @@ def is_first() -> bool:
 
 
 def finish(out: Path, splits: Splits) -> dict[str, Any]:
-    """Measure the best weights on every split; write and give `metrics.json`."""
-    metrics = evaluate(load(out), splits, ("train", "validation", "test"))
+    """Measure the best weights on every split; write and give `metrics.json`.
+
+    `outcomes.json` has what the report shows of single test graphs.
+    """
+    outcomes = Outcomes(splits.task, splits.test)
+    metrics = evaluate(load(out), splits, PARTS, {"test": outcomes})
+    write_json(out / "outcomes.json", {"test": outcomes.summary()})
     write_json(out / "metrics.json", metrics)
     return metrics
 
@@ -175,7 +190,25 @@ def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
     return Graphs(graphs, drop=dropped(config), dtype=dtype, angles=model.needs_angles)
 
 
-def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[str, Any]:
+def say(console: Console, text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def division_line(splits: Splits) -> str:
+    """How many graphs there are to train on, to choose by and to measure on, and why."""
+    sizes = ", ".join(f"{len(getattr(splits, name))} {name}" for name in PARTS)
+    split = splits.about.get("split") or {}
+    by = split.get("by") if split.get("by") != "random" else None
+    column = f" {split['column']!r}" if split.get("column") else ""
+    fold = splits.about.get("fold")
+    number = f", fold {fold} of {splits.about['folds']}" if fold else ""
+    return f"graphs: {sizes}{f', by {by}{column}' if by else ''}{number}"
+
+
+def about(
+    config: Config, splits: Splits, facts: Facts, model: Model, trivial: Baseline
+) -> dict[str, Any]:
     """What the run was made of, and what its model needs to be built again."""
     train = config.train
     return {
@@ -183,6 +216,8 @@ def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[st
         "task": dataclasses.asdict(splits.task),
         "scale": splits.scale,
         **facts.as_dict(),
+        "baseline": trivial.as_dict(),
+        "headlines": headlines(splits.task, train.loss, train.monitor, train.class_weights),
         "options": config.model,
         "model": repr(model),
         "symmetry": str(model.symmetry),

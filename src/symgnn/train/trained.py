@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +16,13 @@ from torch_geometric.data import Batch, Data
 from symgnn.data.task import LENGTHS, Splits, Task
 from symgnn.store import read_json
 from symgnn.train import datasets
+from symgnn.train.baseline import Baseline
 from symgnn.train.checkpoint import fitting, read_checkpoint
 from symgnn.train.config import Config, read_config
 from symgnn.train.loader import READ, Batches, Graphs, loader
 from symgnn.train.metrics import Metrics, Scaler
+from symgnn.train.missing import may_miss
+from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import (
     Facts,
     check_answers,
@@ -58,6 +61,8 @@ class Trained(nn.Module):
         self.task = Task(task["level"], task["kind"], **lists)
         self.facts = Facts.from_dict(record)
         self.scale = float(record["scale"])
+        made = record.get("baseline")  # runs of earlier versions have none
+        self.baseline = None if made is None else Baseline.from_dict(made)
         models = []
         for path, state in states:
             model = make_model(config, self.task, self.facts.sizes)
@@ -105,18 +110,39 @@ class Trained(nn.Module):
         return Prediction(outputs.mean(0), spread)
 
     @torch.no_grad()
-    def evaluate(self, graphs: Sequence[Data]) -> dict[str, list[float]]:
-        """Every number for each seed, on graphs of a split, whose coordinates are scaled."""
-        train = self.config.train
-        judge = self.facts.judge(self.task, self.scale, train)
-        metrics = Metrics(self.task, len(self.models))
+    def evaluate(
+        self, graphs: Sequence[Data], outcomes: Outcomes | None = None
+    ) -> dict[str, list[float]]:
+        """Every number for each seed, on graphs of a split, whose coordinates are scaled.
+
+        With `outcomes`, each prediction is noted there beside what was measured.
+        """
+        return self.compare(graphs, outcomes)[0]
+
+    @torch.no_grad()
+    def compare(
+        self, graphs: Sequence[Data], outcomes: Outcomes | None = None
+    ) -> tuple[dict[str, list[float]], dict[str, float]]:
+        """As :meth:`evaluate`, and the same numbers of the trivial baseline."""
+        train, task = self.config.train, self.task
+        judge = self.facts.judge(task, self.scale, train)
+        metrics = Metrics(task, len(self.models))
+        trivial = None if self.baseline is None else Metrics(task, len(self.baseline.names))
+        masked = may_miss(self.record.get("about", {}))
         for k in range(len(graphs)):
-            check_answers(graphs[k], self.task, f"graph {k}")
+            check_answers(graphs[k], task, f"graph {k}", masked)
         ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
-        return {name: value.tolist() for name, value in metrics.values().items()}
+            if trivial is not None and self.baseline is not None:
+                trivial.add(*judge(self.baseline(len(batch.y), batch.pos), batch.y))
+            if outcomes is not None:
+                outcomes.add(raw, batch, judge)
+        found = {name: value.tolist() for name, value in metrics.values().items()}
+        if trivial is None or self.baseline is None:
+            return found, {}
+        return found, self.baseline.pick(trivial.values())
 
     def example(self, file: Path | None = None) -> Data:
         """A graph as the models read it: that of a file, or the first of the test set."""
@@ -245,12 +271,24 @@ def load(run: str | os.PathLike[str]) -> Trained:
     return Trained(config, record, states)
 
 
-def evaluate(trained: Trained, splits: Splits, names: Sequence[str]) -> dict[str, Any]:
-    """For each split, every number with its mean and deviation over the seeds, and each value."""
+def evaluate(
+    trained: Trained,
+    splits: Splits,
+    names: Sequence[str],
+    outcomes: Mapping[str, Outcomes] | None = None,
+) -> dict[str, Any]:
+    """For each split, every number with its mean and deviation over the seeds, and each value.
+
+    Beside it is the same number of the trivial baseline, and what that is. `outcomes` of a split
+    note its predictions.
+    """
     found: dict[str, Any] = {}
     for name in names:
-        values = trained.evaluate(getattr(splits, name))
+        values, trivial = trained.compare(getattr(splits, name), (outcomes or {}).get(name))
         found[name] = {key: summary(value) for key, value in values.items()}
+        for key, number in trivial.items():
+            assert trained.baseline is not None
+            found[name][key] |= {"baseline": number, "baseline_by": trained.baseline.chosen[key]}
     return found
 
 
