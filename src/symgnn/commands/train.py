@@ -21,6 +21,7 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     )
     train.add_argument("--resume", action="store_true", help="go on with the run that is there")
     train.add_argument("--seeds", type=int, help="initialisations, as train.seeds")
+    train.add_argument("--folds", type=int, help="cross-validation, as data.folds")
     train.add_argument("--devices", type=int, help="processes or GPUs, as train.devices")
     return train
 
@@ -41,10 +42,22 @@ def run(options: argparse.Namespace) -> int:
     for name in ("seeds", "devices"):
         if getattr(options, name) is not None:
             changes.append(f"train.{name}={getattr(options, name)}")
+    if options.folds is not None:
+        changes.append(f"data.folds={options.folds}")
     config = read_config(options.config, changes)
     out = options.out
     if out is None:
         out = options.config if options.config.is_dir() else Path("runs") / options.config.stem
+    if config.is_cross_validation:
+        from symgnn.report.folds import print_folds, write_folds_report
+        from symgnn.train.cross_validation import train_folds
+
+        metrics = train_folds(config, out, resume=options.resume, console=console)
+        if metrics is not None:
+            print_folds(console, metrics, read_json(out / "folds.json"))
+            page = write_folds_report(out)
+            console.print(f"report: {page}", soft_wrap=True, markup=False)
+        return 0
     splits = train(config, out, resume=options.resume, console=console)
     if splits is not None:
         from symgnn.report.run import print_metrics, write_run_report

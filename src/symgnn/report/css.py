@@ -19,6 +19,7 @@ ul { max-width: 85ch; padding-left: 1.25rem; margin: 0 0 1rem; }
 li { margin: .25rem 0; }
 .summary { border-left: 4px solid var(--accent); background: var(--panel); max-width: none;
   padding: .75rem 1rem; font-weight: 600; border-radius: 0 6px 6px 0; }
+.scroll + p { margin-top: .75rem; }
 .note { color: var(--soft); font-style: italic; }
 table { border-collapse: separate; border-spacing: 2px; width: 100%;
   font-variant-numeric: tabular-nums; font-size: .92rem; }

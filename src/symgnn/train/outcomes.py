@@ -43,6 +43,7 @@ class Outcomes:
     def __init__(self, task: Task, graphs: Sequence[Data], fold: int | None = None) -> None:
         self.task, self.fold = task, fold
         self.several = False
+        self._single = False  # whether labels are in single precision, as they were read
         self.rows: list[tuple[int | None, str, list[Any]]] = []  # fold, graph, keys
         for index in range(len(graphs)):
             name = getattr(graphs[index], "name", None) or str(index)
@@ -61,6 +62,7 @@ class Outcomes:
         else:
             each = judge.in_units(outputs)
             found = {"predicted": each.mean(0), "measured": judge.labels(batch.y)}
+            self._single = batch.y.dtype == torch.float32
             if self.task.level == "coordinates":
                 found["origin"] = judge.in_units(batch.pos)
         found["deviation"] = each.std(0) if self.several else torch.zeros_like(each[0])
@@ -78,6 +80,7 @@ class Outcomes:
         for part in parts:
             whole.rows += part.rows
             whole.several |= part.several
+            whole._single = part._single
             for name, values in part._parts.items():
                 whole._parts.setdefault(name, []).extend(values)
         return whole
@@ -114,8 +117,12 @@ class Outcomes:
                     predicted[k], deviation[k], measured[k], strict=True
                 ):
                     cells += [float(value), *([float(spread)] if self.several else [])]
-                    cells.append("" if np.isnan(label) else float(label))
+                    cells.append("" if np.isnan(label) else self._written(label))
             yield cells
+
+    def _written(self, label: float) -> float:
+        """A label with the digits that it was given with: 354.8, not 354.79998779296875."""
+        return float(str(np.float32(label))) if self._single else float(label)
 
     def write(self, path: Path) -> Path:
         """Write the CSV."""

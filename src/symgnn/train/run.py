@@ -43,19 +43,24 @@ PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-m
 
 
 def train(
-    config: Config, out: Path, *, resume: bool = False, console: Console | None = None
+    config: Config,
+    out: Path,
+    *,
+    resume: bool = False,
+    console: Console | None = None,
+    splits: Splits | None = None,
 ) -> Splits | None:
     """Train into the directory `out`; give the graphs, in the first of several processes.
 
     With `resume`, a run that was stopped at any moment goes on to the weights that it would have
-    had.
+    had. `splits` are the graphs of the section `data`, if they are there already.
     """
     console = console or Console(quiet=True)
     first = is_first()
     with claimed(out) if first else nullcontext():
         if first:
             check_config(out, config, resume)
-        splits = datasets.load(config.data)
+        splits = splits or datasets.load(config.data)
         facts = measure(splits, dropped(config), config.train.standardise)
         make = partial(make_model, config, splits.task, facts.sizes)
         model = make()
@@ -119,7 +124,8 @@ def finish(out: Path, splits: Splits) -> dict[str, Any]:
 
 def has_begun(out: Path) -> bool:
     """Whether anything was trained there; without, a run may begin anew."""
-    return (out / "config.yaml").exists() and any(out.glob("seed*/*.ckpt"))
+    begun = any(out.glob("seed*/*.ckpt")) or any(out.glob("fold-*/seed*/*.ckpt"))
+    return (out / "config.yaml").exists() and begun
 
 
 def check_config(out: Path, config: Config, resume: bool) -> None:

@@ -248,6 +248,10 @@ def load(run: str | os.PathLike[str]) -> Trained:
     """The models of the run in a directory, as `symgnn train` wrote it."""
     directory = Path(run)
     record = read_json(directory / "run.json")
+    if (directory / "folds.json").exists():
+        raise ValueError(
+            f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
+        )
     if not isinstance(record, dict):
         raise ValueError(f"{directory}: has no run; give the directory that symgnn train wrote")
     config = read_config(directory / "config.yaml")
