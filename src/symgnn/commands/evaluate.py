@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.commands.train import check_installed
 
     check_installed()
-    from symgnn.report.run import metrics_table
+    from symgnn.report.run import print_metrics
     from symgnn.store import check_writable
     from symgnn.train.trained import evaluate, load
     from symgnn.train.write_metrics import write_metrics
@@ -49,6 +49,6 @@ def run(options: argparse.Namespace) -> int:
     console = Console()
     if remark:
         console.print(remark, soft_wrap=True, markup=False)
-    console.print(metrics_table(found, trained.record["task"]))
+    print_metrics(console, found, trained.record)
     console.print(f"written: {out}", soft_wrap=True, markup=False)
     return 0

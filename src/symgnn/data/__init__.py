@@ -1,6 +1,6 @@
 """Datasets."""
 
-from symgnn.data.files import Graphs, Smiles, read, sample, splits
+from symgnn.data.files import Graphs, Smiles, folds, read, sample, splits
 from symgnn.data.files import load as load_files
 from symgnn.data.nbody import NBody, Trajectories, integrate_charged, simulate_charged
 from symgnn.data.polytope_sets import SETS, Polytopes
@@ -19,6 +19,7 @@ __all__ = [
     "Splits",
     "Task",
     "Trajectories",
+    "folds",
     "integrate_charged",
     "load",
     "load_files",

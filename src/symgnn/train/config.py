@@ -120,6 +120,11 @@ class Config:
         """Its sections, with every default of `model` and `train` written out."""
         return dataclasses.asdict(self)
 
+    @property
+    def is_cross_validation(self) -> bool:
+        """Whether every fold is trained: `data.folds` is given, and no single `data.fold`."""
+        return self.data.get("folds") is not None and self.data.get("fold") is None
+
     def to_yaml(self) -> str:
         """As a file that :func:`read_config` reads."""
         return yaml.safe_dump(self.as_dict(), sort_keys=False)
@@ -173,7 +178,16 @@ def check_data(given: Mapping[str, Any]) -> dict[str, Any]:
     """The section `data`, as far as it can be checked before any data are there."""
     if ("name" in given) == ("path" in given):
         raise ValueError("data: give either name (of a dataset) or path (of your own files)")
+    for key in ("split", "folds", "fold", "missing"):
+        if key in given and "name" in given:
+            raise ValueError(
+                f"data.{key}: the dataset {given['name']} comes in splits of its own, without "
+                "missing labels; this is for your own files, with data.path"
+            )
     check_keys("data", given, known_keys(given))
+    folds = given.get("folds")
+    if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or folds < 2):
+        raise ValueError(f"data.folds: is {folds!r}; give a whole number of at least 2")
     return dict(given)
 
 

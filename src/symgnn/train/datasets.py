@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import symgnn.data
-from symgnn.data.files.loading import OPTIONS
+from symgnn.data.files import loading
 from symgnn.data.registry import dataset
 from symgnn.data.task import Splits
 from symgnn.train.sections import in_section
@@ -18,9 +18,16 @@ COMMON = ("name", "drop")
 def known_keys(options: Mapping[str, Any]) -> list[str]:
     """The keys that the section `data` may have, with this `name` or `path`."""
     if "name" not in options:
-        return [*OPTIONS, "drop"]
+        return [*loading.OPTIONS, "drop"]
     with in_section("data", COMMON):
         return [*dataset(str(options["name"])).options, *COMMON]
+
+
+def load_folds(options: Mapping[str, Any]) -> list[Splits]:
+    """The graphs of each fold of the section `data`, whose files are read once."""
+    given = {key: value for key, value in options.items() if key not in (*COMMON, "fold")}
+    with in_section("data", known_keys(options)):
+        return loading.load_folds(**given)
 
 
 def load(options: Mapping[str, Any]) -> Splits:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from symgnn.store import write_whole
 from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
-from symgnn.train.metrics import RISING
+from symgnn.train.metrics import is_rising
 from symgnn.train.module import Module
 
 
@@ -95,7 +95,7 @@ class Keeper(Callback):
         Of equal values the one with the lower validation loss is better, and of equal losses the
         earlier one. Patience and plateaus go by the value alone.
         """
-        if module.settings.monitor in RISING:
+        if is_rising(module.settings.monitor):
             value = -value
         value, loss = (each.double().nan_to_num(torch.inf) for each in (value, loss))
         risen = value < self.value
@@ -127,7 +127,7 @@ class Keeper(Callback):
     def text(self, module: Module) -> str:
         """The last value of what is monitored and the best, in a few words."""
         name = module.settings.monitor
-        sign = -1 if name in RISING else 1
+        sign = -1 if is_rising(name) else 1
         last, best = (float(value.mean()) for value in (self.last_value, sign * self.value))
         return f"validation {name} {last:.4g}, best {best:.4g}"
 

@@ -13,12 +13,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data.rescaling import at_scale
-from symgnn.data.task import Task
 from symgnn.store import write_whole
+from symgnn.train.outcomes import KEYS, row_keys
 from symgnn.train.trained import Prediction, Trained
-
-#: What a row is named by, beside the graph.
-KEYS = {"graph": [], "node": ["node"], "edge": ["source", "target"]}
 
 
 def write_predictions(trained: Trained, out: Path, graphs: Sequence[Data]) -> int:
@@ -40,7 +37,7 @@ def write_predictions(trained: Trained, out: Path, graphs: Sequence[Data]) -> in
         names += [graph.get("smiles") or ""] if smiles else []
         answers = answers_of(trained, graph) if measured else None
         cells = cells_of(trained, found, answers)
-        for keys, row in zip(_keys(graph, trained.task), cells, strict=True):
+        for keys, row in zip(row_keys(graph, trained.task), cells, strict=True):
             writer.writerow([*names, *keys, *row])
             count += 1
     write_whole(out, text.getvalue().encode("utf-8"))
@@ -100,18 +97,8 @@ def _each(trained: Trained, graphs: Sequence[Data]) -> Iterator[tuple[Data, Pred
     for start in range(0, len(graphs), size):
         part = [graphs[k] for k in range(start, min(start + size, len(graphs)))]
         found = trained.predict(part)
-        rows = [len(_keys(graph, trained.task)) for graph in part]
+        rows = [len(row_keys(graph, trained.task)) for graph in part]
         values = found.value.split(rows)
         spreads = [None] * len(part) if found.deviation is None else found.deviation.split(rows)
         for graph, value, deviation in zip(part, values, spreads, strict=True):
             yield graph, Prediction(value, deviation)
-
-
-def _keys(graph: Data, task: Task) -> list[list[Any]]:
-    """What each row is named by: nodes as their file names them."""
-    names: Sequence[Any] = getattr(graph, "node_id", None) or range(graph.num_nodes)
-    if task.place == "graph":
-        return [[]]
-    if task.place == "edge":
-        return [[names[j], names[i]] for j, i in graph.edge_index.T.tolist()]
-    return [[name] for name in names]

@@ -21,15 +21,18 @@ from torch_geometric.data import Data
 
 from symgnn.data.task import Splits
 from symgnn.nn import Model
-from symgnn.store import environment, source_hash, write_whole
+from symgnn.store import environment, source_hash, write_json, write_whole
 from symgnn.train import datasets
+from symgnn.train.baseline import Baseline, baseline, headlines
 from symgnn.train.config import Config
 from symgnn.train.keeper import Keeper
 from symgnn.train.loader import Graphs
 from symgnn.train.lost_process import naming_lost_processes
 from symgnn.train.members import Members
 from symgnn.train.metrics import names_of
+from symgnn.train.missing import check_monitor, missing_line
 from symgnn.train.module import Module
+from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
 from symgnn.train.quiet import quiet
@@ -44,31 +47,43 @@ from symgnn.train.run_record import (
 from symgnn.train.trained import evaluate, load
 from symgnn.train.write_metrics import write_metrics
 
+PARTS = ("train", "validation", "test")
 PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
 
 
 def train(
-    config: Config, out: Path, *, resume: bool = False, console: Console | None = None
+    config: Config,
+    out: Path,
+    *,
+    resume: bool = False,
+    console: Console | None = None,
+    splits: Splits | None = None,
 ) -> Splits | None:
     """Train into the directory `out`; give the graphs, in the first of several processes.
 
     With `resume`, a run that was stopped at any moment goes on to the weights that it would have
-    had.
+    had. `splits` are the graphs of the section `data`, if they are there already.
     """
     console = console or Console(quiet=True)
     first = is_first()
     with quiet(), claimed(out) if first else nullcontext():
         if first:
             check_config(out, config, resume)
-        splits = datasets.load(config.data)
+        splits = splits or datasets.load(config.data)
         facts = measure(splits, dropped(config), config.train.standardise)
         make = partial(make_model, config, splits.task, facts.sizes)
         model = make()
         check(config, splits, model)
-        if first:
-            write_run(out, config, about(config, splits, facts, model))
-            console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
+        check_monitor(splits, facts.labels, config.train.monitor)
         judge = facts.judge(splits.task, splits.scale, config.train)
+        assert facts.answers is not None
+        trivial = baseline(judge, *facts.answers)
+        if first:
+            write_run(out, config, about(config, splits, facts, model, trivial))
+            say(console, repr(model))
+            say(console, division_line(splits))
+            if facts.labels:
+                say(console, missing_line(facts.labels))
         graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
         for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
             fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
@@ -105,15 +120,21 @@ def is_first() -> bool:
 
 
 def finish(out: Path, splits: Splits) -> dict[str, Any]:
-    """Measure the best weights on every split; write and give `metrics.json`."""
-    metrics = evaluate(load(out), splits, ("train", "validation", "test"))
+    """Measure the best weights on every split; write and give `metrics.json`.
+
+    `outcomes.json` has what the report shows of single test graphs.
+    """
+    outcomes = Outcomes(splits.task, splits.test)
+    metrics = evaluate(load(out), splits, PARTS, {"test": outcomes})
+    write_json(out / "outcomes.json", {"test": outcomes.summary()})
     write_metrics(out / "metrics.json", metrics)
     return metrics
 
 
 def has_begun(out: Path) -> bool:
     """Whether anything was trained there; without, a run may begin anew."""
-    return (out / "config.yaml").exists() and any(out.glob("seed*/*.ckpt"))
+    begun = any(out.glob("seed*/*.ckpt")) or any(out.glob("fold-*/seed*/*.ckpt"))
+    return (out / "config.yaml").exists() and begun
 
 
 def check_config(out: Path, config: Config, resume: bool) -> None:
@@ -171,7 +192,25 @@ def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
     return Graphs(graphs, drop=dropped(config), dtype=dtype, angles=model.needs_angles)
 
 
-def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[str, Any]:
+def say(console: Console, text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def division_line(splits: Splits) -> str:
+    """How many graphs there are to train on, to choose by and to measure on, and why."""
+    sizes = ", ".join(f"{len(getattr(splits, name))} {name}" for name in PARTS)
+    split = splits.about.get("split") or {}
+    by = split.get("by") if split.get("by") != "random" else None
+    column = f" {split['column']!r}" if split.get("column") else ""
+    fold = splits.about.get("fold")
+    number = f", fold {fold} of {splits.about['folds']}" if fold else ""
+    return f"graphs: {sizes}{f', by {by}{column}' if by else ''}{number}"
+
+
+def about(
+    config: Config, splits: Splits, facts: Facts, model: Model, trivial: Baseline
+) -> dict[str, Any]:
     """What the run was made of, and what its model needs to be built again."""
     train = config.train
     return {
@@ -179,6 +218,8 @@ def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[st
         "task": dataclasses.asdict(splits.task),
         "scale": splits.scale,
         **facts.as_dict(),
+        "baseline": trivial.as_dict(),
+        "headlines": headlines(splits.task, train.loss, train.monitor, train.class_weights),
         "config": config.as_dict(),
         "model": repr(model),
         "symmetry": str(model.symmetry),

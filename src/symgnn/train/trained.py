@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +19,14 @@ from symgnn.data.files.table import not_among
 from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
 from symgnn.train import datasets
+from symgnn.train.baseline import Baseline
 from symgnn.train.checkpoint import fitting, read_checkpoint
 from symgnn.train.config import Config
 from symgnn.train.graph_form import check_form
 from symgnn.train.loader import READ, Batches, Graphs, loader
 from symgnn.train.metrics import Metrics, Scaler, as_rows
+from symgnn.train.missing import may_miss
+from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import (
     Facts,
     check_answers,
@@ -63,6 +66,8 @@ class Trained(nn.Module):
         self.task = Task.of(record["task"])
         self.facts = Facts.from_dict(record)
         self.scale = float(record["scale"])
+        made = record.get("baseline")  # runs of earlier versions have none
+        self.baseline = None if made is None else Baseline.from_dict(made)
         models = []
         for path, state in states:
             model = make_model(config, self.task, self.facts.sizes)
@@ -123,26 +128,45 @@ class Trained(nn.Module):
         return Prediction(outputs.mean(0), outputs.std(0) if len(self.models) > 1 else None)
 
     @torch.no_grad()
-    def evaluate(self, graphs: str | Data | Sequence[Data]) -> dict[str, list[float]]:
+    def evaluate(
+        self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
+    ) -> dict[str, list[float]]:
         """Every number for each seed, on a split of the run's data, or on graphs with answers.
 
         Args:
             graphs: "train", "validation" or "test", or PyG graphs with `y` as those of the training
                 have it; coordinates among the answers have the scale of their graph.
+            outcomes: notes each prediction beside what was measured, if given.
         """
+        return self.compare(graphs, outcomes)[0]
+
+    @torch.no_grad()
+    def compare(
+        self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
+    ) -> tuple[dict[str, list[float]], dict[str, float]]:
+        """As :meth:`evaluate`, and the same numbers of the trivial baseline."""
         graphs = self._with_answers(graphs)
-        train = self.config.train
-        judge = self.facts.judge(self.task, self.scale, train)
-        metrics = Metrics(self.task, len(self.models))
+        train, task = self.config.train, self.task
+        judge = self.facts.judge(task, self.scale, train)
+        metrics = Metrics(task, len(self.models))
+        trivial = None if self.baseline is None else Metrics(task, len(self.baseline.names))
+        masked = may_miss(self.record.get("about", {}))
         for k in range(len(graphs)):
-            check_answers(graphs[k], self.task, f"graph {k}")
+            check_answers(graphs[k], task, f"graph {k}", masked)
             self._check(graphs[k])
-        scaled = AtScale(graphs, self.scale, answers=self.task.lengths)
+        scaled = AtScale(graphs, self.scale, answers=task.lengths)
         ready = Graphs(scaled, drop=dropped(self.config), dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
-        return {name: value.tolist() for name, value in metrics.values().items()}
+            if trivial is not None and self.baseline is not None:
+                trivial.add(*judge(self.baseline(len(batch.y), batch.pos), batch.y))
+            if outcomes is not None:
+                outcomes.add(raw, batch, judge)
+        found = {name: value.tolist() for name, value in metrics.values().items()}
+        if trivial is None or self.baseline is None:
+            return found, {}
+        return found, self.baseline.pick(trivial.values())
 
     def _with_answers(self, given: Any) -> Sequence[Data]:
         """Graphs to measure on: those of a split, or those given."""
@@ -248,6 +272,10 @@ def _there(path: Any) -> bool:
 def load(run: str | os.PathLike[str]) -> Trained:
     """The models of the run in a directory, as `symgnn train` wrote it."""
     directory = Path(run)
+    if (directory / "folds.json").exists():
+        raise ValueError(
+            f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
+        )
     config, record = read_run(directory)
     states: list[tuple[Path, dict]] = []
     for name in config.train.group_names:
@@ -260,12 +288,24 @@ def load(run: str | os.PathLike[str]) -> Trained:
     return Trained(config, record, states)
 
 
-def evaluate(trained: Trained, splits: Splits, names: Sequence[str]) -> dict[str, Any]:
-    """For each split, every number with its mean and deviation over the seeds, and each value."""
+def evaluate(
+    trained: Trained,
+    splits: Splits,
+    names: Sequence[str],
+    outcomes: Mapping[str, Outcomes] | None = None,
+) -> dict[str, Any]:
+    """For each split, every number with its mean and deviation over the seeds, and each value.
+
+    Beside it is the same number of the trivial baseline, and what that is. `outcomes` of a split
+    note its predictions.
+    """
     found: dict[str, Any] = {}
     for name in names:
-        values = trained.evaluate(getattr(splits, name))
+        values, trivial = trained.compare(getattr(splits, name), (outcomes or {}).get(name))
         found[name] = {key: summary(value) for key, value in values.items()}
+        for key, number in trivial.items():
+            assert trained.baseline is not None
+            found[name][key] |= {"baseline": number, "baseline_by": trained.baseline.chosen[key]}
     return found
 
 

@@ -92,10 +92,10 @@ def needs_double(ys: Sequence[np.ndarray | None]) -> bool:
     given = [y for y in ys if y is not None]
     if not given or given[0].dtype.kind != "f":
         return False
-    values = np.concatenate(given)
+    values = np.ma.masked_invalid(np.concatenate(given))  # without labels that are missing
     with np.errstate(over="ignore"):
-        lost = np.abs(values - values.astype(np.float32)).max(axis=0, initial=0)
-    return bool((lost > 1e-5 * values.std(axis=0)).any())
+        lost = np.abs(values - values.astype(np.float32)).max(axis=0)
+    return bool((lost > 1e-5 * values.std(axis=0)).filled(False).any())
 
 
 def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:

@@ -21,6 +21,8 @@ class Graphs(list[Data]):
         files: what was read.
         options: with which `read` gives further files the same elements, features and edges.
         by_default: whether the edges are those of `read` where none were asked for.
+        metadata: by the name of a column, what the files say of each graph besides its target.
+        missing: "mask" if labels may be missing, else "error".
     """
 
     def __init__(
@@ -33,6 +35,8 @@ class Graphs(list[Data]):
         options: dict[str, Any] | None = None,
         by_default: bool = False,
         unclear: str = "",
+        metadata: dict[str, list[str | None]] | None = None,
+        missing: str = "error",
     ) -> None:
         super().__init__(graphs)
         self.task = task
@@ -41,6 +45,20 @@ class Graphs(list[Data]):
         self.options = options or {}
         self.by_default = by_default
         self.unclear = unclear
+        self.metadata = metadata or {}
+        self.missing = missing
+
+    def take(self, indices: Sequence[int]) -> Graphs:
+        """The graphs with these indices, with all that is known of them."""
+        return Graphs(
+            [self[index] for index in indices],
+            task=self.task,
+            skipped=self.skipped,
+            files=self.files,
+            options=self.options,
+            metadata={name: [each[i] for i in indices] for name, each in self.metadata.items()},
+            missing=self.missing,
+        )
 
     @property
     def names(self) -> list[str]:

@@ -71,7 +71,9 @@ def parse_block(piece: Piece, how: How) -> list[Structure]:
     number = piece.place.removeprefix("entry ")
     named = molecule.GetProp(how.id).strip() if molecule.HasProp(how.id) else title
     values.pop(how.id, None)
-    return [_structure(molecule, piece, named, number, values)]
+    found = _structure(molecule, piece, named, number, values)
+    found.smiles = Chem.MolToSmiles(Chem.RemoveHs(molecule))
+    return [found]
 
 
 def lines(path: Path, how: How) -> Iterator[Piece]:
@@ -113,7 +115,7 @@ def parse_smiles(piece: Piece, how: How) -> list[Structure]:
             called = f"{name} ({smiles})" if name not in ("", smiles) else smiles
             raise ValueError(f"{called}: {error}") from None
     found = _structure(molecule, piece, name, piece.place.removeprefix("row "), values)
-    found.value_units = units
+    found.value_units, found.smiles = units, smiles
     found.extra["smiles"] = smiles
     number = piece.place.removeprefix("row ")
     if number.isdigit():

@@ -26,8 +26,10 @@ from symgnn.data.files.collection import Graphs, Troubles
 from symgnn.data.files.edges import check_choice, edges_used
 from symgnn.data.files.features import elements_of
 from symgnn.data.files.formats import files_of, find
+from symgnn.data.files.metadata import metadata_of
 from symgnn.data.files.parsing import parse
 from symgnn.data.files.structure import How, Structure, check_sizes
+from symgnn.data.files.table import not_among
 from symgnn.data.files.targets import Asked, attach
 from symgnn.data.files.units import to_angstrom
 from symgnn.data.work import integer
@@ -49,6 +51,8 @@ def read(
     kind: str | None = None,
     lengths: bool | None = None,
     invariant: bool = False,
+    missing: str = "error",
+    metadata: Names | None = None,
     edges: str | None = None,
     radius: float | None = None,
     k: int | None = None,
@@ -89,6 +93,10 @@ def read(
             Other vectors, such as forces and dipoles, keep their units.
         invariant: with True, targets that look like vectors are learned as numbers that do not turn
             with the structure; otherwise they are refused at a level that has no vectors.
+        missing: "error", or "mask" labels that are empty or NaN: they become NaN, or the class -1,
+            and have no part in losses and metrics.
+        metadata: columns that are neither targets nor features, such as those that `splits` divides
+            by; graphs have them as `.metadata`.
         edges: "bonds" (of the file, or between near atoms), "distances" (between near atoms),
             "mesh", "given", "radius" or "neighbours"; if left out, what the file has, bonds between
             atoms, or the 8 nearest points.
@@ -130,8 +138,9 @@ def read(
     on_disk = [path for path in given if not _is_structure(path)]
     table = None if targets is None else locate(targets, on_disk)
     columns = listed(columns, "columns")
+    others = tuple(listed(metadata, "metadata") or ())
     named = None if columns is None else tuple(columns)
-    asked = Asked(table, named, id, level, kind, lengths, bool(invariant))
+    asked = Asked(table, named, id, level, kind, lengths, bool(invariant), missing, others)
 
     files = find(on_disk, how, [] if table is None else [table])
     structures = _in_memory(given, how, troubles)
@@ -161,10 +170,11 @@ def read(
         elements_of(structures) if elements is None else listed(elements, "elements") or ()
     )
     asked_for = set(columns or (task.targets if task is not None else ()))
+    no_features = asked_for | set(others)
     names = {
-        "node": feature_names(structures, "node", listed(features, "features"), asked_for),
+        "node": feature_names(structures, "node", listed(features, "features"), no_features),
         "edge": feature_names(
-            structures, "edge", listed(edge_features, "edge_features"), asked_for
+            structures, "edge", listed(edge_features, "edge_features"), no_features
         ),
     }
     form = Form(edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for))
@@ -176,6 +186,10 @@ def read(
     check_alike(graphs, structures)
     _warn(troubles, len(graphs))
     used = {edges_used(structure, edges) for structure in structures}
+    known = metadata_of(structures)
+    for name in others:
+        if name not in known:
+            raise ValueError(not_among("metadata", name, known, "a column of the files"))
     options = {
         # as they were made, so that further files get edges of the same kind, or are refused
         "edges": used.pop() if len(used) == 1 else edges,
@@ -201,6 +215,8 @@ def read(
         options=options,
         by_default=edges is None,
         unclear=unclear,
+        metadata=known,
+        missing=missing,
     )
 
 

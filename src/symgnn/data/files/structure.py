@@ -44,6 +44,8 @@ class Structure:
     value_units: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)  # other attributes of a PyG graph
     pos_scale: float = 1.0  # by what the lengths of a graph in memory were multiplied, now undone
+    metadata: dict[str, str | None] = field(default_factory=dict)  # of the table of targets
+    smiles: str = ""  # of a molecule
 
     @property
     def called(self) -> str:

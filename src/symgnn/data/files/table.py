@@ -115,6 +115,13 @@ def is_number(cell: object) -> bool:
     return True
 
 
+def is_missing(cell: object) -> bool:
+    """Whether a cell has no value: it is empty, None or NaN."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in ("", "nan")
+    return cell is None or (isinstance(cell, float | np.floating) and math.isnan(cell))
+
+
 def as_numbers(
     cells: Sequence[object] | np.ndarray, where: Callable[[int], str] = str
 ) -> np.ndarray:

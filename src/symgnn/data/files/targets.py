@@ -12,7 +12,7 @@ import numpy as np
 
 from symgnn.data.files.collection import Troubles
 from symgnn.data.files.features import as_columns
-from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, numbers_of
+from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, label_of, numbers_of
 from symgnn.data.files.structure import Structure
 from symgnn.data.files.table import Table, not_among, read_table
 from symgnn.data.files.vector_targets import Column, all_lengths, refuse_invariant, vectors_of
@@ -34,6 +34,8 @@ class Asked:
     kind: str | None = None
     lengths: bool | None = None  # whether vectors are scaled as coordinates are
     invariant: bool = False  # whether what looks like vectors is none
+    missing: str = "error"  # or "mask": labels may be missing
+    metadata: tuple[str, ...] = ()  # columns that are no targets
 
     @property
     def place(self) -> str | None:
@@ -46,6 +48,7 @@ class Asked:
         for name, given, known in (
             ("level", self.level, get_args(Level)),
             ("kind", self.kind, get_args(Kind)),
+            ("missing", self.missing, ("error", "mask")),
         ):
             if given is not None and given not in known:
                 raise ValueError(not_among(name, given, known, "known"))
@@ -92,12 +95,12 @@ def attach(
         except ValueError as error:
             if asked.table is not None or asked.columns is not None or chosen:
                 raise
-            return _numbers(found, troubles), None, str(error)
+            return _numbers(found, asked, troubles), None, str(error)
     kind = asked.kind or kind_of(found, given=asked.table is None and asked.columns is None)
     if kind == "classification":
-        return *classes_of(found, troubles), ""
+        return *classes_of(found, troubles, asked.missing == "mask"), ""
     task = Task(found.level, "regression", tuple(found.names), tuple(found.units))  # type: ignore[arg-type]
-    return _numbers(found, troubles), task, ""
+    return _numbers(found, asked, troubles), task, ""
 
 
 def _vectors(
@@ -114,11 +117,12 @@ def _vectors(
         vectors=tuple(vector.name for vector in vectors),
         lengths=all_lengths(vectors) if asked.lengths is None else asked.lengths,
     )
-    return _numbers(found, troubles), task
+    return _numbers(found, asked, troubles), task
 
 
-def _numbers(found: Found, troubles: Troubles) -> list[np.ndarray | None]:
-    return [None if cells is None else numbers_of(cells, troubles) for cells in found.cells]
+def _numbers(found: Found, asked: Asked, troubles: Troubles) -> list[np.ndarray | None]:
+    masked = asked.missing == "mask"
+    return [None if cells is None else numbers_of(cells, troubles, masked) for cells in found.cells]
 
 
 # ---------------------------------------------------------------- from a table
@@ -135,12 +139,18 @@ def _from_table(
         raise ValueError("level: targets of edges come from the file of edges; leave targets out")
     if place != "graph":
         keys.append(NODE)
-    names = list(asked.columns or [name for name in table.columns if name not in keys])
+    left = (*keys, *asked.metadata)
+    names = list(asked.columns or [name for name in table.columns if name not in left])
     if not names:
         raise ValueError(f"{table.path}: has no columns besides {', '.join(keys)}")
     cells = np.array([table.text(name) for name in names], dtype=object).T
     cells = cells.reshape(len(ids), len(names))
     rows = _rows_of(structures, table, ids, asked.id, troubles)
+    others = {name: table.text(name) for name in table.columns if name not in keys}
+    for structure, mine in zip(structures, rows, strict=True):
+        for name, texts in others.items():
+            own = {label_of(texts[row]) for row in mine or ()}
+            structure.metadata[name] = own.pop() if len(own) == 1 else None
     if place == "graph":
         _refuse_twice(table, ids, asked.id)
         order: list[list[int] | None] = rows
