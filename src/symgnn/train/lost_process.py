@@ -11,8 +11,8 @@ from typing import Any
 
 #: What the backends of torch.distributed say when a process they wait for is gone.
 LOST = re.compile(
-    r"gloo|nccl|connection (closed|reset|refused)|broken pipe|socket|peer|store|timed out"
-    r"|process ?group|distbackend",
+    r"gloo|nccl|connection (closed|reset|refused|was)|broken pipe|TCPStore|by peer"
+    r"|process ?group|distributed",
     re.IGNORECASE,
 )
 
