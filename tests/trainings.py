@@ -85,7 +85,11 @@ def _train(config: dict, out: Path, crash: tuple[str, int] | None, rank: dict) -
         rank_zero_only.rank = rank["RANK"]
     if crash is not None:
         _crash_at(*crash)
-    splits = train(resolve(config), out, resume=True)
+    try:
+        splits = train(resolve(config), out, resume=True)
+    except ValueError as error:  # as the command does
+        (out.parent / f"error-{rank.get('RANK', 0)}").write_text(str(error))
+        raise SystemExit(2) from None
     if splits is not None:
         finish(out, splits)
 

@@ -48,7 +48,7 @@ class AngleUpdate(nn.Module):
         """`[N, h], [A, h] -> [N, h]`."""
         state, _ = start(AGN, self.pos, self.topology, x=v, angle_attr=a)
         given, _ = start(AGN, self.pos, self.topology, angle_attr=self.theta)
-        state.measured[theta.name] = given.a
+        state.measured[theta] = given.a
         value: Tensor = self.update(state, keep=False).reduce("node", "sum")
         return value
 

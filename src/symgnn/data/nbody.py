@@ -27,6 +27,7 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from symgnn.data.work import integer
 from symgnn.progress import OnProgress, bar
+from symgnn.topology.budget import require_memory
 
 SPLITS = ("train", "validation", "test")
 #: How many trajectories of the first splits are drawn, at least.
@@ -37,6 +38,8 @@ STEP = 0.001
 SPEED = 0.5
 #: A force times the step, that is a change of velocity, is cut off here, per component.
 LARGEST_KICK = 0.1
+#: Bytes for each edge while graphs are made, measured.
+EACH_EDGE = 50
 
 
 class Trajectories(NamedTuple):
@@ -122,6 +125,12 @@ def integrate_charged(
         raise ValueError(f"step: {step!r} is not possible; pass a number > 0, such as {STEP}")
 
     # trajectories last, [N, n, T], so that each operation runs over contiguous memory
+    require_memory(
+        f"pos: {pos.shape[0]:,} trajectories of {pos.shape[1]:,} particles have {{count}} pairs",
+        pos.shape[0] * pos.shape[1] * (pos.shape[1] - 1) // 2,
+        8,
+        "give fewer particles, or fewer trajectories at once",
+    )
     q = _array(charge).T.copy()
     x, v = (_array(value).transpose(1, 2, 0).copy() for value in (pos, vel))
     products = [q[i] * q[i + 1 :] for i in range(len(q) - 1)]
@@ -207,6 +216,12 @@ class NBody(InMemoryDataset):
         dimension = integer("dimension", dimension, 1)
         start = integer("start", start, 0)
         stop = integer("stop", stop, start + 1)
+        require_memory(
+            f"particles: {count:,} complete graphs of {particles:,} have {{count}} edges",
+            count * particles * (particles - 1),
+            EACH_EDGE,
+            "give fewer particles, or fewer graphs (limit)",
+        )
 
         used = (max(train, DRAWN[0]), max(validation, DRAWN[1]))
         skip = sum(used[: SPLITS.index(split)])

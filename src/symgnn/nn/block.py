@@ -10,7 +10,8 @@ from torch import nn
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
 from symgnn.nn.form_update import FormUpdate
-from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction, Source, with_parameters
+from symgnn.nn.inputs import inputs_read
+from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction, Source
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
 from symgnn.nn.update import Update, Width
@@ -119,11 +120,6 @@ class Block(nn.Module):
         """All that the updates read."""
         return [s for update in self.updates.values() for s in update.sources]  # type: ignore[union-attr]
 
-    @property
-    def made(self) -> dict[str, Source]:
-        """The sources with parameters that the updates read, by name."""
-        return with_parameters(self.sources)
-
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
         for update in self.updates.values():
@@ -147,9 +143,8 @@ def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symme
     kept = EVERYTHING
     for block in blocks:
         kept &= block.symmetry
-    if "v" in blocks[0].reads:
-        for source in spec.inputs:
-            kept &= source.keeps or EVERYTHING
+    for source in inputs_read(spec, blocks[0].reads):
+        kept &= source.keeps or EVERYTHING
     # a common motion of all nodes goes unnoticed only by what does not see the origin
     if coordinates or "translation" not in kept:
         for block in blocks:

@@ -12,12 +12,14 @@ from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
+from symgnn.nn.inputs import OPTIONS, check_read
 from symgnn.nn.model import Model
 from symgnn.nn.network import ANSWERS, Network, network_of
 from symgnn.nn.peers import PEERS
 from symgnn.nn.sources import DOMAINS, VALUE_OF
 from symgnn.nn.spec import Spec
 from symgnn.nn.update import Width
+from symgnn.nn.vectors import RAYS, VECTOR_TASKS
 
 AGGREGATIONS = ("sum", "mean", "max")
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
@@ -58,6 +60,7 @@ def build(
     graph_state: bool = True,
     scaling: float | None = None,
     chunk: int | None = None,
+    rays: str | None = None,
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -66,8 +69,11 @@ def build(
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a
             :class:`Spec` or :class:`Network` of your own.
-        task: "graph", "node" or "edge", for one row of outputs each, or "coordinates".
-        outputs: How many numbers come out: classes or regression targets.
+        task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
+            `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
+            dipoles `[G, n]`, which turn with the coordinates and do not move with them.
+        outputs: How many numbers come out: classes or regression targets; of vectors, how many
+            vectors: k > 1 of them are `[N, k, n]` or `[G, k, n]`.
         node_features: Width of `data.x`. With 0, every node starts with the constant 1.
         edge_features: Width of `data.edge_attr`.
         angle_features: Width of `data.angle_attr`, in the order of `Topology.angle_index`.
@@ -90,6 +96,9 @@ def build(
             False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
         chunk: How many angles may be in memory at once; None for all.
+        rays: What vectors are made of: "plain" rays (if not given) give vectors that grow with
+            the coordinates, as displacements do; "unit" rays give vectors that do not, such as
+            normals (see :class:`symgnn.nn.vectors.Vectors`).
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
@@ -100,20 +109,23 @@ def build(
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
         spec = spec.but(scaling=_positive("scaling", scaling))
     if not graph_state:
-        spec = spec.but(graph=())
+        spec = spec.without("graph")
     network = replace(network, layer=spec)
     task = _named("task", task, {name: name for name in ANSWERS})
-    if task not in network.readout:
-        known = ", ".join(network.readout)
-        raise ValueError(f"task: {network.name} has no read-out for {task!r}; choose from {known}")
-    node_features = 1 if network.types else node_features
+    network.readout_of(task)  # raises if there is none
+    if network.types:
+        if check_count("node_features", node_features, 0):
+            raise ValueError(
+                f"node_features: is {node_features}, but {network.name} reads the types of nodes, "
+                "data.z; leave it out"
+            )
+        node_features = 1
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
-    names = ("node_features", "edge_features", "angle_features", "graph_features")
     psi = network.coordinate_map if coordinate_map is None else coordinate_map
     count = check_count("layers", network.layers if layers is None else layers, 1)
     maps = [coordinate_map_of(psi) for _ in range(count)]
     readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
-    for name, (value, size) in zip(names, features.items(), strict=True):
+    for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
     check_count("outputs", outputs, 1)
@@ -129,26 +141,42 @@ def build(
             "coordinate_map: is 'identity', so coordinates would come out as they went in; "
             "use 'neighbour-sum' or 'egcn' for task='coordinates'"
         )
+    if rays is not None:
+        rays = _named("rays", rays, {name: name for name in RAYS})
+        if task not in VECTOR_TASKS:
+            raise ValueError(
+                f"rays: is {rays!r}, but task={task!r} gives no vectors; leave rays out, or use "
+                f"task={' or '.join(map(repr, VECTOR_TASKS))}"
+            )
+    movements = aggregations(network.aggregation if aggregation is None else aggregation)
+    if task == "graph-vectors" and movements["pool"] == "max":
+        raise ValueError(
+            "aggregation: pool is 'max', which depends on the axes of a vector; pass 'sum' or "
+            "'mean' for it, such as aggregation={'pool': 'sum'}"
+        )
     embedding = widths_of("hidden", network.hidden if hidden is None else hidden, network.hidden)
     if mlp_hidden is None:
         mlp_hidden = network.mlp_hidden
     if mlp_hidden is None:
         mlp_hidden = {place: 2 * size for place, size in embedding.items()}
     widths = widths_of("mlp_hidden", mlp_hidden, embedding)
-    return Model(
+    model = Model(
         network,
         features=features,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
         layers=count,
         width=Width(widths, mlp_layers, check_rate(dropout)),
         readout_layers=last_layers,
-        aggregation=aggregations(network.aggregation if aggregation is None else aggregation),
+        aggregation=movements,
         coordinate_maps=maps,
         task=task,
         outputs=outputs,
         dimension=dimension,
         chunk=chunk,
+        rays=rays or "plain",
     )
+    check_read(network.start, model.reads, features, OPTIONS)
+    return model
 
 
 def widths_of(

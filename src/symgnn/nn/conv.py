@@ -21,7 +21,16 @@ from symgnn.nn.build import (
 )
 from symgnn.nn.chunks import Chunks
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.inputs import check_dimension, check_features, check_velocity, first_sizes, start
+from symgnn.nn.inputs import (
+    check_dimension,
+    check_features,
+    check_read,
+    check_velocity,
+    first_sizes,
+    inputs_read,
+    start,
+)
+from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.sources import DOMAIN_OF
 from symgnn.nn.spec import Spec
 from symgnn.nn.update import Width
@@ -90,8 +99,9 @@ class Conv(nn.Module):
             frozenset("v" if psi is None else "vx"),
             dimension,
         )
-        made = self.block.made.items()
-        self.measures = nn.ModuleDict({name: s.make() for name, s in made if s.make})
+        check_read(self.spec, self.block.reads, self.features, ("in_channels", "edge_dim"))
+        inputs = inputs_read(self.spec, self.block.reads)
+        self.measures = InputModules([*inputs, *self.block.sources])
 
     @property
     def symmetry(self) -> Symmetry:
@@ -127,8 +137,8 @@ class Conv(nn.Module):
         options = ("in_channels", "edge_dim", "", "")
         check_features(topology, self.features, x, edge_attr, options=options)
         chunks = None if self.chunk is None else Chunks(self.chunk, self)
-        state, scale = start(self.spec, pos, topology, x, edge_attr, chunks=chunks)
-        state.modules = self.measures  # type: ignore[assignment]
+        modules = self.measures.by_source()
+        state, scale = start(self.spec, pos, topology, x, edge_attr, chunks=chunks, modules=modules)
         if self.block.map is not None and self.block.map.velocity:
             state.velocity = check_velocity(vel, state.x)
         with chunks or nullcontext():
@@ -141,7 +151,7 @@ class Conv(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        self.block.reset_parameters()
+        reset_parts(self)
 
     def __repr__(self) -> str:
         return (

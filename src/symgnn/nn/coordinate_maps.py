@@ -24,6 +24,7 @@ from symgnn.geometry.symmetry import (
 )
 from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
 from symgnn.nn.movements import can_look, move
+from symgnn.nn.parameters import reset_all
 from symgnn.nn.sources import Source, e, u, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
@@ -51,8 +52,7 @@ class CoordinateMap(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for child in self.children():
-            child.reset_parameters()  # type: ignore[operator]
+        reset_all(self)
 
 
 class _Common(CoordinateMap):
@@ -166,7 +166,7 @@ class Rigid(_Common):
             turn = turn * (10 / length(turn).clamp(min=10)).unsqueeze(-1)
         row, column = torch.triu_indices(n, n, 1, device=state.x.device)
         skew = turn.new_zeros(turn.shape[0], n * n).index_copy(1, row * n + column, turn)
-        skew = skew.view(-1, n, n)
+        skew = skew.unflatten(1, (n, n))
         # a single matrix goes through a series that is off by 5e-5 (pytorch issue 196592)
         pair = torch.cat([skew, skew[:1]])
         rotation = torch.linalg.matrix_exp(pair - pair.mT)[:-1]
@@ -275,13 +275,8 @@ class EGCN(_Neighbours):
         self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
     ) -> None:
         """phi_x on edges, with one output."""
-        if self.all_pairs and (
-            not spec.edge or any(s.domain == "edge" and s.place for s in spec.edge)
-        ):
-            raise ValueError(
-                "coordinate_map: egcn over all pairs needs an edge update that reads no angles; "
-                "use egcn-neighbours"
-            )
+        if self.all_pairs:
+            _check_all_pairs(spec)
         super().make(sizes, width, spec, dimension)
 
     def forward(self, state: State) -> Tensor:
@@ -300,14 +295,37 @@ def _pull(rays: Tensor, coefficient: Tensor, topology: Topology) -> Tensor:
 
 def all_pairs_state(state: State) -> State:
     """The state on the graph of all pairs, with zeros for the edges that are not there."""
-    topology = state.topology
-    pairs = topology.all_pairs
+    pairs = state.topology.all_pairs
     assert pairs is not None
-    edges = None
-    if state.e is not None:
-        assert topology.edge_pair is not None
-        rows, count = state.e.rows, pairs.num_edges + 1  # the last row takes the self-loops
-        total = accumulate(rows, topology.edge_pair, count, "sum")
-        parallel = accumulate(rows.new_ones(len(rows), 1), topology.edge_pair, count, "sum")
-        edges = Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
-    return State(pairs, state.x, v=state.v, e=edges, u=state.u)
+    edges = None if state.e is None else _on_pairs(state.e, state.topology)
+    given = dict(state.given)
+    if "e" in given:
+        given["e"] = _on_pairs(given["e"], state.topology)
+    return State(pairs, state.x, v=state.v, e=edges, u=state.u, given=given, modules=state.modules)
+
+
+def _on_pairs(edges: Field, topology: Topology) -> Field:
+    """A value of edges on all pairs: the mean of parallel edges, 0 where there is none."""
+    pairs, edge_pair = topology.all_pairs, topology.edge_pair
+    assert pairs is not None
+    assert edge_pair is not None
+    rows, count = edges.rows, pairs.num_edges + 1  # the last row takes the self-loops
+    total = accumulate(rows, edge_pair, count, "sum")
+    parallel = accumulate(rows.new_ones(len(rows), 1), edge_pair, count, "sum")
+    return Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
+
+
+def _check_all_pairs(spec: Spec) -> None:
+    """The edge update can be evaluated on pairs that are no edges, before the coordinates move."""
+    reason = ""
+    if not spec.edge:
+        reason = f"{spec.name} has none"
+    elif angles := [s for s in spec.edge if s.domain == "edge" and s.place]:
+        reason = f"that of {spec.name} reads {angles[0]}"
+    elif spec.order.index("edge") > spec.order.index("coordinates"):
+        reason = f"that of {spec.name} comes after the coordinates"
+    if reason:
+        raise ValueError(
+            "coordinate_map: egcn over all pairs needs an edge update that reads no angles and "
+            f"comes before the coordinates, but {reason}; use egcn-neighbours"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, PERMUTATIONS, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.fields import Field
 from symgnn.nn.movements import move
+from symgnn.nn.parameters import reset_parts
 from symgnn.nn.sources import e, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
@@ -38,6 +40,7 @@ class EGNNMap(CoordinateMap):
         bias: Whether phi_x ends with a bias.
         limit: The largest size of a coefficient; None for no bound.
         gated: Whether phi_x reads messages as their gate has left them.
+        weight: A constant factor of the sum or mean over the edges; EGNN's `coords_weight`.
     """
 
     sources = (e,)
@@ -54,9 +57,12 @@ class EGNNMap(CoordinateMap):
         bias: bool = False,
         limit: float | None = None,
         gated: bool = True,
+        weight: float = 1.0,
     ) -> None:
         super().__init__()
-        self.limit, self.gated = limit, gated
+        if not math.isfinite(weight):
+            raise ValueError(f"weight: is {weight!r}; give a finite number, such as 1.0")
+        self.limit, self.gated, self.weight = limit, gated, float(weight)
         if aggregation not in ("mean", "sum"):
             raise ValueError(f"aggregation: is {aggregation!r}; choose 'mean' or 'sum'")
         if normalise not in (False, True, "plus one", "scaled"):
@@ -85,7 +91,7 @@ class EGNNMap(CoordinateMap):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        super().reset_parameters()
+        reset_parts(self)
         last = self.update.phi.linears[-1]
         assert isinstance(last, nn.Linear)
         nn.init.xavier_uniform_(last.weight, gain=0.001)
@@ -110,7 +116,7 @@ class EGNNMap(CoordinateMap):
         moved = move(step, topology.edges.near.T)
         if self.aggregation == "mean":
             moved = moved / topology.edges_of_node.clamp(min=1).unsqueeze(-1)
-        x = x + moved
+        x = x + (moved if self.weight == 1 else self.weight * moved)
         if self.velocity:
             assert state.velocity is not None
             x = x + self.speed(state).rows.to(x.dtype) * state.velocity

@@ -27,9 +27,12 @@ EMPTY = {"sum": 0.0, "max": -torch.inf}
 def lift(rows: Tensor, index: Tensor) -> Tensor:
     """Rows to where `index` reads them, `[R, h], [L] -> [L, h]`.
 
-    As an embedding: it is index_select, but under vmap it stays one instead of a slow gather.
+    As an embedding: it is index_select, but under vmap it stays one instead of a slow gather. An
+    embedding of nothing has no second derivative, so an empty index selects no rows by itself.
     """
-    return F.embedding(index, rows) if rows.is_floating_point() else rows.index_select(0, index)
+    if not rows.is_floating_point() or index.shape[0] == 0:
+        return rows.index_select(0, index)
+    return F.embedding(index, rows)
 
 
 def accumulate(rows: Tensor, index: Tensor, size: int, op: str) -> Tensor:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from symgnn.nn.parameters import reset_all
 from symgnn.topology import Grid
 
 #: How many numbers of a value are worked on at a time: 1 MiB in single precision.
@@ -70,9 +71,7 @@ class Form(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        for child in self.children():
-            if callable(reset := getattr(child, "reset_parameters", None)):
-                reset()
+        reset_all(self)
 
 
 @dataclass(frozen=True)

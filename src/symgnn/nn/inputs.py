@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from symgnn.geometry.measures import at_least_float32, length
 from symgnn.nn.angle_fields import AngleField
 from symgnn.nn.chunks import Chunks
 from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
 from symgnn.nn.movements import can_look
-from symgnn.nn.sources import Measure
+from symgnn.nn.sources import Measure, Source
 from symgnn.nn.spec import Spec, width_of
 from symgnn.nn.state import State
 from symgnn.topology import Part, Topology
@@ -28,6 +28,7 @@ def start(
     angle_attr: Tensor | None = None,
     u: Tensor | None = None,
     chunks: Chunks | None = None,
+    modules: Mapping[Source, nn.Module] | None = None,
 ) -> tuple[State, Tensor | None]:
     """The state of the input, and by what its coordinates were scaled `[N, 1]`, if they were."""
     check_shape("pos", pos, "[N, n]")
@@ -37,7 +38,7 @@ def start(
             "apply AddTopology again, or del data.topology"
         )
     coordinates, scale = scaled(at_least_float32(pos), topology, spec.scaling)
-    state = State(topology, coordinates, chunks=chunks)
+    state = State(topology, coordinates, chunks=chunks, modules=modules or {})
     if edge_attr is not None:
         state.e = Field(topology, "edge", edge_attr)
     if angle_attr is not None:
@@ -48,6 +49,37 @@ def start(
     values = {"v": state.v, "e": state.e, "a": state.a, "u": state.u}
     state.given = {name: value for name, value in values.items() if value is not None}
     return state, scale
+
+
+def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Source, ...]:
+    """The inputs of the nodes, if the first values of the nodes are among what is read."""
+    return tuple(spec.inputs) if reads & {"v", "v0"} else ()
+
+
+def check_read(
+    spec: Spec, reads: frozenset[str], features: Mapping[str, int], options: Sequence[str]
+) -> None:
+    """Refuse features that no update would read.
+
+    Args:
+        spec: The specification that the input comes to.
+        reads: Which values the first block provides for or reads, of `v`, `e`, `v0`, ...
+        features: The widths of the values that are given.
+        options: What these widths are called, in the order of `features`.
+    """
+    for option, (value, size) in zip(options, features.items(), strict=True):
+        if not size:
+            continue
+        if not reads & {value, f"{value}0"}:
+            raise ValueError(
+                f"{option}: is {size}, but nothing that the output depends on reads {value}; "
+                "leave it out"
+            )
+        if value == "v" and not any(type(source) is Source for source in spec.inputs):
+            raise ValueError(
+                f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it "
+                "out, or add v to inputs"
+            )
 
 
 def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) -> dict[str, int]:
@@ -83,7 +115,8 @@ def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
     rows = []
     for source in spec.inputs:
         if isinstance(source, Measure):
-            rows.append(state.get(source).rows)
+            if source.make is None or source in state.modules:
+                rows.append(state.get(source).rows)
         elif x is not None:
             rows.append(x)
     rows = rows or [state.x.new_ones(state.topology.num_nodes, 1)]

@@ -145,7 +145,7 @@ def isometric_vectors(
         # M squares the rays and loses half of their digits where they are nearly in a plane; one
         # step towards sum_j D_ij r_ij^T = span gives these back. The sum is constant: no gradient.
         with torch.no_grad():
-            error = span - _gather(vectors.unsqueeze(-1) * ray.unsqueeze(1), topology)
+            error = span - _gather(vectors.unsqueeze(-1) * ray.unsqueeze(1), topology).detach()
         return vectors + _apply(error, vectors, topology)
 
 
@@ -187,10 +187,12 @@ def _inverse(moment: Tensor, rtol: float | None) -> tuple[Tensor, Tensor]:
     n = moment.shape[-1]
     rtol = _ROUNDING * n * torch.finfo(moment.dtype).eps if rtol is None else rtol
     with torch.no_grad():
-        size = moment.diagonal(dim1=-2, dim2=-1).sum(-1).view(-1, 1, 1)
+        # forward-mode derivatives pass through no_grad, and are infinite for equal eigenvalues
+        constant = moment.detach()
+        size = constant.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None, None]
         size = torch.where(size == 0, 1.0, size)
         # eigh raises at what is not a number; the inverse below passes it on
-        values, vectors = torch.linalg.eigh((moment / size).nan_to_num(0.0, 0.0, 0.0))
+        values, vectors = torch.linalg.eigh((constant / size).nan_to_num(0.0, 0.0, 0.0))
         null = vectors * (values <= rtol * values[:, -1:]).unsqueeze(1)
         null = null @ null.mT
         span = torch.eye(n, dtype=null.dtype, device=null.device) - null

@@ -21,11 +21,14 @@ from symgnn.nn.inputs import (
     check_types,
     check_velocity,
     first_sizes,
+    inputs_read,
     start,
 )
 from symgnn.nn.network import ANSWERS, Network
+from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.state import State
 from symgnn.nn.update import Width
+from symgnn.nn.vectors import VECTOR_TASKS, Vectors
 from symgnn.topology import Topology
 
 
@@ -33,7 +36,9 @@ class Model(nn.Module):
     """A network with its parameters; made by :func:`symgnn.nn.build`.
 
     `model(data)` gives `[G, outputs]` for the task "graph", `[N, outputs]` for "node",
-    `[E, outputs]` for "edge" and coordinates `[N, n]` for "coordinates".
+    `[E, outputs]` for "edge", coordinates `[N, n]` for "coordinates", and vectors for
+    "node-vectors" (`[N, n]`, or `[N, outputs, n]` for more than one) and "graph-vectors" (`[G, n]`
+    or `[G, outputs, n]`), see :class:`symgnn.nn.vectors.Vectors`.
     """
 
     def __init__(
@@ -51,19 +56,26 @@ class Model(nn.Module):
         outputs: int,
         dimension: int | None,
         chunk: int | None,
+        rays: str = "plain",
     ) -> None:
         super().__init__()
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
         self.chunk = chunk
-        readout, answer = network.readout[task], ANSWERS[task]
+        self.vectors: Vectors | None = None
+        if task in VECTOR_TASKS:
+            velocity = any(psi is not None and psi.velocity for psi in coordinate_maps)
+            of, unit = VECTOR_TASKS[task], rays == "unit"
+            self.vectors = Vectors(of, outputs, layers, unit, velocity, aggregation["pool"])
+        readout, answer = network.readout_of(task), ANSWERS[task]
+        answers = {answer: outputs} if self.vectors is None else self.vectors.widths
         specs = [*network.first, *[network.layer] * layers]
         maps = [*[None] * len(network.first), *coordinate_maps]
         pool = {**aggregation, "v->u": aggregation["pool"]}
         last_width = replace(width, layers=readout_layers)
 
         # from the end to the start: what each block has to provide
-        wanted, wants = frozenset(answer), []
+        wanted, wants = frozenset(answers), []
         asked = live(readout, frozenset(), wanted)[1] if readout else wanted
         wanted = asked
         for k, (one, psi) in enumerate(zip(reversed(specs), reversed(maps), strict=True)):
@@ -81,18 +93,29 @@ class Model(nn.Module):
             last = k == len(specs) - 1
             if readout and (last or (network.every_layer and k >= len(network.first) - 1)):
                 inside = dict.fromkeys(embedding, outputs) if readout.forms else embedding
-                out = {**inside, answer: outputs}
+                out = {**inside, **answers}
                 head = Block(
-                    readout, sizes, out, last_width, pool, None, frozenset(answer), dimension
+                    readout, sizes, out, last_width, pool, None, frozenset(answers), dimension
                 )
                 self.readouts.append(head)
-        made = {name: s for block in self._blocks() for name, s in block.made.items()}
-        self.measures = nn.ModuleDict({name: s.make() for name, s in made.items() if s.make})
+        blocks = self._blocks()
+        self.reads = blocks[0].reads  # of the values that come with the graph
+        read = [source for block in blocks for source in block.sources]
+        self.measures = InputModules([*inputs_read(network.start, self.reads), *read])
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the model is invariant to (equivariant, for coordinates), derived from its parts."""
-        return symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
+        """What the model is invariant to, derived from its parts; of coordinates and vectors, what
+        they are equivariant to: vectors turn with the derivative of a map, so that translations
+        leave them as they are.
+        """
+        kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
+        return kept if self.vectors is None else kept & self.vectors.symmetry
+
+    @property
+    def output_type(self) -> str | None:
+        """What an audit should expect, such as "vector per node"; None to let it find out."""
+        return None if self.vectors is None else f"vector per {self.vectors.of}"
 
     def _blocks(self) -> list[Block]:
         return [*self.blocks, *self.readouts]
@@ -104,8 +127,11 @@ class Model(nn.Module):
 
     @property
     def needs_velocity(self) -> bool:
-        """Whether a coordinate map reads velocities."""
-        return any(block.map is not None and block.map.velocity for block in self._blocks())
+        """Whether a coordinate map, or the read-out of vectors, reads velocities."""
+        of_vectors = self.vectors is not None and self.vectors.velocity
+        return of_vectors or any(
+            block.map is not None and block.map.velocity for block in self._blocks()
+        )
 
     @property
     def needs_pairs(self) -> bool:
@@ -155,8 +181,10 @@ class Model(nn.Module):
         if self.network.types:
             x = check_types(z, self.network.types, topology)
         chunks = None if self.chunk is None else Chunks(self.chunk, self)
-        state, scale = start(self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks)
-        state.modules = self.measures  # type: ignore[assignment]
+        modules = self.measures.by_source()
+        state, scale = start(
+            self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks, modules
+        )
         if self.needs_velocity:
             state.velocity = check_velocity(vel, state.x)
         answers: list[Tensor] = []
@@ -165,27 +193,26 @@ class Model(nn.Module):
             for k, block in enumerate(self.blocks):
                 state = block(state)
                 if k >= silent:
-                    answers.append(self._read(self.readouts[k - silent](copy(state))))
+                    answers.append(self._read(self.readouts[k - silent](copy(state)), pos))
         if answers:
             return sum(answers[1:], answers[0])
         return (state.x if scale is None else state.x / scale).to(pos.dtype)
 
-    def _read(self, state: State) -> Tensor:
+    def _read(self, state: State, pos: Tensor) -> Tensor:
+        if self.vectors is not None:
+            return self.vectors(state, pos)
         value = getattr(state, ANSWERS[self.task])
         assert isinstance(value, Field)
         return value.rows
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for block in self._blocks():
-            block.reset_parameters()
-        for measure in self.measures.values():
-            if callable(reset := getattr(measure, "reset_parameters", None)):
-                reset()
+        reset_parts(self)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.parameters())
-        how = "equivariant" if self.task == "coordinates" else "invariant"
+        turns = self.task == "coordinates" or self.vectors is not None
+        how = "equivariant" if turns else "invariant"
         return (
             f"{self.network.name}(layers={self.layers}, hidden={self.embedding['v']}, "
             f"task={self.task!r}, "

@@ -144,7 +144,9 @@ def bag(rows: Tensor, movement: Movement) -> Tensor:
         torch.cat([starts.flatten(), starts.new_full((1,), len(index) * len(stack))]),
         *movement.T[:2],
     )
-    return bag(stack.flatten(0, 1), repeated).view(*rows.shape[:-2], -1, rows.shape[-1])
+    # not -1 for the rows: it is ambiguous where the stack or the graph is empty
+    shape = (*rows.shape[:-2], len(offsets) - 1, rows.shape[-1])
+    return bag(stack.flatten(0, 1), repeated).view(shape)
 
 
 def in_front(value: Tensor, dim: int | None, size: int) -> Tensor:

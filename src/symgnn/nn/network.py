@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from symgnn.nn.architectures import EDGE_READOUT, GRAPH_READOUT, NODE_READOUT
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.spec import Spec
+from symgnn.nn.vectors import VECTOR_READOUT, VECTOR_TASKS
 
-#: The value that a task asks for.
-ANSWERS = {"graph": "u", "node": "v", "edge": "e", "coordinates": "x"}
+#: The value that a task asks for; of vectors, the weights on edges.
+ANSWERS = {"graph": "u", "node": "v", "edge": "e", "coordinates": "x"} | dict.fromkeys(
+    VECTOR_TASKS, "e"
+)
 
 READOUTS: dict[str, Spec | None] = {
     "graph": GRAPH_READOUT,
@@ -46,6 +49,19 @@ class Network:
     def start(self) -> Spec:
         """The specification that the input comes to."""
         return self.first[0] if self.first else self.layer
+
+    def readout_of(self, task: str) -> Spec | None:
+        """The read-out of a task; that of vectors is the same for all networks without their own.
+
+        Raises:
+            ValueError: if the network has no read-out for the task.
+        """
+        known = {**dict.fromkeys(VECTOR_TASKS, VECTOR_READOUT), **self.readout}
+        if task not in known:
+            raise ValueError(
+                f"task: {self.name} has no read-out for {task!r}; choose from {', '.join(known)}"
+            )
+        return known[task]
 
     @property
     def reads(self) -> frozenset[str]:

@@ -11,9 +11,9 @@ order, so an update reads the new values of what comes before it and the old one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -48,8 +48,9 @@ PLACES: dict[tuple[str, str], tuple[str, ...]] = {
 class Source:
     """Something that lives on `domain` and is read at `place` of the reading update.
 
-    Where its function has parameters, `make` makes the function as a module; a model has one of
-    it for all layers.
+    Where its function has parameters, `make` makes the function as a module. Equal sources are one
+    input: a model has one module of it for all layers and places. Sources with equal names and
+    different fields, such as `gaussians(10, 2.0)` and `gaussians(10, 50.0)`, are two inputs.
     """
 
     name: str
@@ -60,6 +61,11 @@ class Source:
     def at(self, place: str) -> Source:
         """The same source, read at another place."""
         return replace(self, place=place)
+
+    @property
+    def home(self) -> Source:
+        """The source where it lives, whatever the place it is read at: its identity."""
+        return self.at("") if self.place else self
 
     source = property(lambda self: self.at("source"), doc="At the source node of an edge.")
     target = property(lambda self: self.at("target"), doc="At the target node of an edge.")
@@ -173,6 +179,11 @@ class Reduction(Source):
     of: Source = Source("", "")
 
     @property
+    def home(self) -> Source:
+        """What is reduced."""
+        return self.of
+
+    @property
     def reads(self) -> str:
         """As what is reduced."""
         return self.of.reads
@@ -210,10 +221,21 @@ def reduce(source: Source, at: str = "") -> Reduction:
     return Reduction(f"reduce({source.name})", "", at, of=source)
 
 
-def with_parameters(sources: Iterable[Source]) -> dict[str, Source]:
-    """Those whose function is a module, by name."""
-    bare = [s.of if isinstance(s, Reduction) else s for s in sources]
-    return {source.name: source for source in bare if source.make is not None}
+@dataclass(frozen=True)
+class Applied:
+    """A function with its first arguments given, as `functools.partial`, but compared by value.
+
+    Sources are compared by their functions: with this, the same basis made twice is one input.
+
+    >>> Applied(pow, (2,)) == Applied(pow, (2,)), Applied(pow, (2,))(3)
+    (True, 8)
+    """
+
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
+
+    def __call__(self, *rest: Any) -> Any:
+        return self.function(*self.given, *rest)
 
 
 v = Source("v", "node")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from symgnn.nn.forms import After, Form
@@ -39,17 +39,27 @@ class Spec:
         for domain in DOMAINS:
             sources = tuple(_checked(source, domain) for source in getattr(self, domain))
             object.__setattr__(self, domain, sources)
-        object.__setattr__(self, "inputs", tuple(_checked(s, "node") for s in self.inputs))
+        object.__setattr__(self, "inputs", tuple(_checked_input(s) for s in self.inputs))
         if sorted(self.order) != sorted(ORDER):
             raise ValueError(f"order: is {tuple(self.order)}; it has to have {', '.join(ORDER)}")
-        for name in (*self.forms, *self.after):
-            if not getattr(self, name, ()):
-                raise ValueError(f"{self.name}: has a form for {name!r}, which reads nothing")
-        named: dict[str, Measure] = {}
-        for source in self.sources:
-            of = source.of if isinstance(source, Reduction) else source
-            if isinstance(of, Measure) and named.setdefault(of.name, of).function != of.function:
-                raise ValueError(f"{self.name}: two different measures are called {of.name!r}")
+        self._check_updates("forms", self.forms)
+        self._check_updates("after", self.after)
+        for domain, form in self.forms.items():
+            if not callable(form):
+                raise TypeError(f"forms: {domain!r} is {form!r}; give a subclass of Form")
+        for domain, after in self.after.items():
+            if not isinstance(after, After):
+                raise TypeError(f"after: {domain!r} is {after!r}; give After(...)")
+
+    def _check_updates(self, field: str, domains: Iterable[str]) -> None:
+        """Each of `domains` has an update."""
+        updates = [domain for domain in DOMAINS if self[domain]]
+        for domain in domains:
+            if domain not in updates:
+                known = ", ".join(map(repr, updates)) or "none"
+                raise ValueError(
+                    f"{field}: {self.name} has no update for {domain!r}; it has updates for {known}"
+                )
 
     def __getitem__(self, domain: str) -> tuple[Source, ...]:
         return tuple(getattr(self, domain))
@@ -68,15 +78,44 @@ class Spec:
         """A copy with some fields changed, such as `AGN.but(name="mine", edge=[...])`."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
+    def without(self, domain: str) -> Spec:
+        """A copy without the update of a domain, whose value stays as it is."""
+        forms = {key: form for key, form in self.forms.items() if key != domain}
+        after = {key: what for key, what in self.after.items() if key != domain}
+        return self.but(forms=forms, after=after, **{domain: ()})
+
     def __str__(self) -> str:
         lines = [f"  {d}: {', '.join(map(repr, self[d]))}" for d in DOMAINS if self[d]]
         return "\n".join([self.name, *lines])
 
 
-def _checked(source: Source, reader: str) -> Source:
-    """The source as `reader` reads it, or a clear error."""
+def _checked_input(source: Source) -> Source:
+    """A source that nodes can start with, or a clear error."""
+    _check_source(source, "inputs")
+    plain = type(source) is Source or isinstance(source, Measure)
+    if source.domain != "node" or source.place or not plain:
+        raise ValueError(
+            f"inputs: has {source}; nodes start with v and measures on nodes, such as position"
+        )
+    return source
+
+
+def _check_source(source: Source, reader: str) -> None:
+    """A source that can be compared with others."""
     if not isinstance(source, Source):
         raise TypeError(f"{reader}: reads {source!r}, which is not a source")
+    try:
+        hash(source)
+    except TypeError as error:
+        raise TypeError(
+            f"{reader}: {source.name} cannot be compared with other inputs ({error}); give it "
+            "functions that can be hashed, such as plain functions or frozen dataclasses"
+        ) from None
+
+
+def _checked(source: Source, reader: str) -> Source:
+    """The source as `reader` reads it, or a clear error."""
+    _check_source(source, reader)
     if isinstance(source, Reduction):
         fine, coarse = DOMAINS.index(source.of.domain), DOMAINS.index(reader)
         ends = ("source", "target") if (source.of.domain, reader) == ("angle", "edge") else ("",)

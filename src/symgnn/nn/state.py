@@ -31,20 +31,21 @@ class State:
     start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
     given: Mapping[str, Field] = field(default_factory=dict)  # the values that came with the graph
     velocity: Tensor | None = None  # [N, n], for maps that read it
-    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # of sources with parameters
-    measured: dict[str, Any] = field(default_factory=dict)  # of the coordinates as they are
+    modules: Mapping[Source, nn.Module] = field(default_factory=dict)  # of inputs with parameters
+    measured: dict[Any, Any] = field(default_factory=dict)  # by measure, of the current coordinates
     at_edges: tuple[Tensor, Tensor] | None = None  # see `ends`
 
     def get(self, source: Source) -> Field:
         """A value, or a measure of the current coordinates, each computed once."""
         if isinstance(source, Measure):
-            if source.name not in self.measured:
-                self.measured[source.name] = measure(self.function(source), self)
-            found: Field = self.measured[source.name]
+            home = source.home
+            if home not in self.measured:
+                self.measured[home] = measure(self.function(source), self)
+            found: Field = self.measured[home]
             return found
         if isinstance(source, Operator):
             assert self.v is not None
-            operate = source.function if source.make is None else self.modules[source.name]
+            operate = source.function if source.make is None else self.modules[source.home]
             return Field(self.topology, "node", operate(self.v.rows, self))
         name = VALUE_OF[source.domain]
         value = self.given.get(name) if isinstance(source, Initial) else getattr(self, name)
@@ -67,17 +68,17 @@ class State:
 
     def on_lines(self, source: Measure) -> Tensor:
         """A measure on edges that is the same both ways, once for each line `[L, w]`."""
-        name = f"{source.name} on lines"
-        if name not in self.measured:
-            self.measured[name] = measure_lines(self.function(source), self.x, self.topology)
-        found: Tensor = self.measured[name]
+        key = (source, "on lines")
+        if key not in self.measured:
+            self.measured[key] = measure_lines(self.function(source), self.x, self.topology)
+        found: Tensor = self.measured[key]
         return found
 
     def function(self, source: Measure) -> Measure:
         """The measure with the function that its module is, where it has parameters."""
         if source.make is None:
             return source
-        module = self.modules[source.name]
+        module = self.modules[source.home]
         return replace(source, function=module, per_ray=getattr(module, "per_ray", None))
 
     def move(self, x: Tensor) -> None:

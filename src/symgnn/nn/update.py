@@ -14,6 +14,7 @@ from symgnn.nn.fields import EdgeField, Field
 from symgnn.nn.forms import After
 from symgnn.nn.measuring import edges_to_rays, measure_rays
 from symgnn.nn.movements import Product, assemble, linear, move, plus_linear
+from symgnn.nn.parameters import reset_all
 from symgnn.nn.phi import Phi
 from symgnn.nn.sources import VALUE_OF, Measure, Reduction, Source
 from symgnn.nn.spec import width_of
@@ -59,7 +60,7 @@ class Updating(nn.Module):
         self.domain = domain
         self.sources = [s for s, w in zip(sources, widths, strict=True) if w]
         self.absent = [s for s, w in zip(sources, widths, strict=True) if not w]
-        self.homes = [source.at("") for source in self.sources]  # wherever they are read
+        self.homes = [source.home for source in self.sources]
         self.widths = [w for w in widths if w]
         self.aggregation = dict(aggregation)
         self.after = after or After()
@@ -103,8 +104,7 @@ class Updating(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        for child in self.children():
-            child.reset_parameters()  # type: ignore[operator]
+        reset_all(self)
 
 
 class Update(Updating):
@@ -188,7 +188,7 @@ class Update(Updating):
         two = terms.any_at("source")
         movement = edges.both if two else edges.near
         table = terms.table(state, ("target", "source") if two else ("target",))
-        return assemble(table.reshape(-1, len(self.phi.bias)), movement, terms.here)
+        return assemble(_unstacked(table, len(self.phi.bias)), movement, terms.here)
 
     def _in_chunks(self, state: State) -> bool:
         """Whether edges go through in chunks, too."""
@@ -197,7 +197,7 @@ class Update(Updating):
     def _edges_in_chunks(self, state: State, terms: _Terms) -> Field:
         chunks, phi, width = state.chunks, self.phi, len(self.phi.bias)
         assert chunks is not None
-        table = chunks.table(terms.table(state, ("target", "source")).reshape(-1, width))
+        table = chunks.table(_unstacked(terms.table(state, ("target", "source")), width))
         given = [(chunks.table(value), chunks.share(weight)) for value, weight in terms.here]
         edges = [(read, chunks.share(weight)) for read, weight in terms.edges]
 
@@ -233,7 +233,7 @@ class Update(Updating):
             (whole,) = topology.parts()
 
             def run(rows: bool) -> tuple[Tensor | None, Tensor]:
-                flat = rays_of(whole).reshape(-1, width)
+                flat = _unstacked(rays_of(whole), width)
                 here = [(read(whole), weight) for read, weight in terms.angles]
                 last = phi.last if rows and not folds else None
                 return tiled(topology, two, flat, here, last, keep=rows)
@@ -247,7 +247,7 @@ class Update(Updating):
             reads = (read(part) for read, _ in terms.angles)
             here = list(zip(reads, maps, strict=True))
             movement = part.pairs.both if two else part.pairs.near
-            return phi.finish(assemble(rays_of(part).reshape(-1, width), movement, here))
+            return phi.finish(assemble(_unstacked(rays_of(part), width), movement, here))
 
         return AngleField(topology, compute, like, phi.last, keep, state.chunks, folds=folds)
 
@@ -329,6 +329,13 @@ def _rays(table: Tensor, added: Tensor | None, state: State) -> Callable[[Part],
         return rows if more is None else rows + more.rows(part.cut.rays)
 
     return rays_of
+
+
+def _unstacked(table: Tensor, width: int) -> Tensor:
+    """`[rows, places * width] -> [rows * places, width]`; not by -1, which vmap over nothing
+    cannot tell.
+    """
+    return table.reshape(table.shape[0] * (table.shape[1] // width), width)
 
 
 def _add(terms: dict[str, Tensor], place: str, term: Tensor) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn.topology.budget import require_memory
 from symgnn.topology.checks import check_edges, check_positions
 from symgnn.topology.grid import Grid
 from symgnn.topology.movement import (
@@ -27,6 +28,9 @@ from symgnn.topology.rays import all_pairs, joined, lines_of
 
 #: Up to how many lines there may be for each edge, so that they are worth it.
 MOSTLY_BOTH_WAYS = 0.7
+#: Bytes for each angle and for each pair of nodes while they are made, measured.
+EACH_ANGLE = 60
+EACH_PAIR = 110
 
 
 class Cut(NamedTuple):
@@ -105,7 +109,8 @@ class Topology:
 
         With `angles`, its angles; not `whole` where they are only read in parts, which saves
         memory; with `pairs`, all pairs of nodes; with `lines`, which edges are each other's
-        reverse, by which updates that read distances are faster. Uses `data.topology` where it is
+        reverse, by which updates that read distances are faster. Angles and pairs that do not fit
+        into memory are refused before they are made. Uses `data.topology` where it is
         and has what is asked for (`lines` are not needed), and the neighbours that
         :class:`AddTopology` has sorted. Everything is checked here, so that forward need not.
         """
@@ -170,6 +175,7 @@ class Topology:
             inwards = gather_by(rays["target_ray"], len(vertex))
             topology = dataclasses.replace(topology, rays=ends, rays_in=inwards, **rays)
             if whole:
+                topology._check_angles()
                 topology = dataclasses.replace(topology, pairs=topology._pairs(*topology.cuts()))
         if lines:
             line_index, line = lines_of(edge_index, num_nodes)
@@ -177,10 +183,28 @@ class Topology:
                 movement = lift_by(line, line_index.shape[1])
                 topology = dataclasses.replace(topology, lines=movement, line_index=line_index)
         if pairs:
+            size = topology.nodes_of_graph
+            require_memory(
+                f"pos: {num_nodes:,} nodes (graphs: {num_graphs:,}) make {{count}} pairs",
+                int((size * (size - 1)).sum()),
+                EACH_PAIR,
+                "give smaller graphs or batches, or a coordinate map over edges",
+                edge_index.device,
+            )
             index, edge_pair = all_pairs(edge_index, batch, num_graphs)
             complete = Topology.build(index, num_nodes, batch, num_graphs=num_graphs, angles=False)
             topology = dataclasses.replace(topology, all_pairs=complete, edge_pair=edge_pair)
         return topology
+
+    def _check_angles(self) -> None:
+        require_memory(
+            f"edge_index: {self.num_edges:,} edges between {self.num_nodes:,} nodes make {{count}} "
+            "angles",
+            self.num_angles,
+            EACH_ANGLE,
+            "make angles in parts, build(..., chunk=1_000_000), or give a smaller radius or k",
+            self.edge_index.device,
+        )
 
     def check(self, edge_index: Any, batch: Tensor | None = None) -> None:
         """Refuse to stand for a graph with other edges, or for another batch."""

@@ -13,6 +13,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.rescaling import LENGTHS, SCALE, as_number
 
 FIELDS = ("z", "x", "edge_attr", "face")
 #: The classes of which a saved PyG graph consists; nothing else is unpickled.
@@ -86,6 +87,10 @@ def from_mapping(
         for key, value in given.items()
         if value is not None
     }
+    scale = as_number(arrays.pop(SCALE, None))
+    for key in LENGTHS:
+        if key in arrays and scale != 1.0:
+            arrays[key] = np.asarray(arrays[key], dtype=np.float64) / scale
     pos = arrays.pop("pos", None)
     if pos is None:
         raise ValueError(f"{where}: has no pos, but {', '.join(arrays) or 'nothing'}")
@@ -97,6 +102,7 @@ def from_mapping(
         edges=None if edges is None else np.asarray(edges),
         joined=None if edges is None else "given",
         aliases=aliases,
+        pos_scale=scale,
     )
     for key in FIELDS:
         if key in arrays:

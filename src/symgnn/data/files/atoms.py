@@ -89,6 +89,25 @@ def parse_file(piece: Piece, how: How) -> list[Structure]:
     ]
 
 
+def is_atoms(given: Any) -> bool:
+    """Whether it is an `ase.Atoms`; ASE is not imported for that."""
+    return any(
+        base.__name__ == "Atoms" and base.__module__ == "ase.atoms" for base in type(given).__mro__
+    )
+
+
+def from_atoms(atoms: Any, name: str, where: str, how: How) -> Structure:
+    """The structure of an `ase.Atoms`; its name is the value `how.id` of its info, else `name`."""
+    if not len(atoms):
+        raise ValueError(f"{where}: has no atoms")
+    try:
+        found = _structure(atoms, Piece(Path(name), "", None, 0), how, "")
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    found.where, found.aliases = f"{where} ({found.name})", ()
+    return found
+
+
 def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> Structure:
     """An `ase.Atoms`; `frame` is its number, if its file has several."""
     if atoms.pbc.any() and how.cell == "refuse":

@@ -9,12 +9,32 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.structure import How, Piece, Rows, Structure
+from symgnn.data.files.structure import How, Piece, Rows, Structure, require
 from symgnn.data.files.table import read_table
 
 END = "$$$$"
 #: The columns of `edge_attr`.
 BONDS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+
+
+class Smiles(str):
+    """A SMILES, where a text could also be the name of a file: `read(Smiles("CCO"))`."""
+
+    __slots__ = ()
+
+
+def from_smiles(smiles: Smiles, how: How) -> Structure:
+    """The molecule of a SMILES, which is also its name, with its hydrogens and one conformer."""
+    require("rdkit", "molecules", f"the SMILES {str(smiles)!r}")
+    text = str(smiles).strip()
+    piece = Piece(Path(), f"the SMILES {text!r}", (text, text, {}, {}), len(text))
+    try:
+        (found,) = parse_smiles(piece, how)
+    except ValueError as error:
+        raise ValueError(f"{piece.place}: {str(error).removeprefix(f'{text}: ')}") from None
+    found.where = piece.place
+    found.rows = {}
+    return found
 
 
 def blocks(path: Path, how: How) -> Iterator[Piece]:
@@ -51,7 +71,9 @@ def parse_block(piece: Piece, how: How) -> list[Structure]:
     number = piece.place.removeprefix("entry ")
     named = molecule.GetProp(how.id).strip() if molecule.HasProp(how.id) else title
     values.pop(how.id, None)
-    return [_structure(molecule, piece, named, number, values)]
+    found = _structure(molecule, piece, named, number, values)
+    found.smiles = Chem.MolToSmiles(Chem.RemoveHs(molecule))
+    return [found]
 
 
 def lines(path: Path, how: How) -> Iterator[Piece]:
@@ -90,10 +112,14 @@ def parse_smiles(piece: Piece, how: How) -> list[Structure]:
             _sanitize(molecule)
             molecule = conformer(molecule, how.seed)
         except ValueError as error:
-            raise ValueError(f"{name or 'it'} ({smiles}): {error}") from None
+            called = f"{name} ({smiles})" if name not in ("", smiles) else smiles
+            raise ValueError(f"{called}: {error}") from None
     found = _structure(molecule, piece, name, piece.place.removeprefix("row "), values)
-    found.value_units = units
-    found.rows["graph"] = Rows(piece.path, [int(piece.place.removeprefix("row "))])
+    found.value_units, found.smiles = units, smiles
+    found.extra["smiles"] = smiles
+    number = piece.place.removeprefix("row ")
+    if number.isdigit():
+        found.rows["graph"] = Rows(piece.path, [int(number)])
     return [found]
 
 

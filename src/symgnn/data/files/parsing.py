@@ -81,7 +81,9 @@ def _attempt(job: tuple[File, Piece], how: How) -> tuple[int, list[Structure] | 
         named = reason.startswith((str(piece.path), str(piece.path.parent) + os.sep))
         return piece.size, reason if named else f"{piece.where}: {reason}"
     parent = "" if file.folder is None else file.path.parent.relative_to(file.folder).as_posix()
+    name = file.path if file.folder is None else file.path.relative_to(file.folder)
     for structure in found:
+        structure.values["graph"].setdefault("file", np.array([name.as_posix()]))
         structure.values["graph"].setdefault("folder", np.array([file.path.parent.name]))
         if parent not in ("", "."):
             structure.aliases = (structure.name, *structure.aliases)

@@ -43,12 +43,22 @@ class Structure:
     features: dict[str, list[str]] = field(default_factory=dict)  # values meant to be features
     value_units: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)  # other attributes of a PyG graph
+    pos_scale: float = 1.0  # by what the lengths of a graph in memory were multiplied, now undone
+    metadata: dict[str, str | None] = field(default_factory=dict)  # of the table of targets
+    smiles: str = ""  # of a molecule
+
+    @property
+    def called(self) -> str:
+        """Its name, and where it is a molecule its SMILES."""
+        smiles = self.extra.get("smiles")
+        return self.name if smiles in (None, self.name) else f"{self.name}, {smiles}"
 
     def place(self, level: str, index: int, name: str) -> str:
         """What a message calls a value of the graph, a node or an edge."""
         if level in self.rows:
             path, numbers = self.rows[level]
-            return f"{path}, row {numbers[index]}, column {name!r}"
+            called = f" ({self.called})" if level == "graph" else ""
+            return f"{path}, row {numbers[index]}, column {name!r}{called}"
         where = self.where if level == "graph" else f"{self.where}, {level} {index}"
         return f"{where}, {name!r}"
 

@@ -25,10 +25,11 @@ class Table:
     cells: list[list[str]]
     rows: list[int] = field(repr=False)
 
-    def where(self, index: int, column: str = "") -> str:
-        """What a message calls a cell, or a row."""
+    def where(self, index: int, column: str = "", called: str = "") -> str:
+        """What a message calls a cell, or a row; `called` is what the row tells of."""
         place = f"{self.path}, row {self.rows[index]}"
-        return f"{place}, column {column!r}" if column else place
+        place += f", column {column!r}" if column else ""
+        return f"{place} ({called})" if called else place
 
     def text(self, column: str, option: str = "columns") -> list[str]:
         """The cells of a column; `option` is the one that named it."""
@@ -112,6 +113,13 @@ def is_number(cell: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def is_missing(cell: object) -> bool:
+    """Whether a cell has no value: it is empty, None or NaN."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in ("", "nan")
+    return cell is None or (isinstance(cell, float | np.floating) and math.isnan(cell))
 
 
 def as_numbers(

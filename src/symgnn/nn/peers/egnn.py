@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from torch import Tensor
 from torch_geometric.nn import LayerNorm
 
@@ -12,7 +10,7 @@ from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.forms import After
 from symgnn.nn.network import READOUTS, Network
 from symgnn.nn.peers.common import Linear
-from symgnn.nn.sources import Operator, d2, e, initial, reduce, v
+from symgnn.nn.sources import Applied, Operator, d2, e, initial, reduce, v
 from symgnn.nn.spec import ORDER, Spec
 from symgnn.nn.state import State
 
@@ -21,7 +19,7 @@ def normalised(width: int, *, whole: bool = False, eps: float = 1e-5) -> Operato
     """Node features with mean 0 and deviation 1, each node's or those of a whole graph together,
     then scaled and shifted by learned numbers; egnn-pytorch's option `norm_feats`.
     """
-    make = partial(_Norm, width, eps, "graph" if whole else "node")
+    make = Applied(_Norm, (width, eps, "graph" if whole else "node"))
     return Operator("normalised(v)", "node", make=make, symmetry=EVERYTHING, of="v")
 
 
