@@ -2,22 +2,27 @@
 
 __version__ = "0.1.0"
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from symgnn import audit, data, geometry, nn, topology, train
-    from symgnn.train.trained import Trained
+    from symgnn.train.fit import fit
+    from symgnn.train.trained_run import Run, load
 
-__all__ = ["__version__", "audit", "data", "geometry", "load", "nn", "topology", "train"]
-
-
-def load(run: str | os.PathLike[str]) -> "Trained":
-    """The models of a run that `symgnn train` wrote, ready to predict."""
-    from symgnn.train.trained import load
-
-    return load(run)
-
+__all__ = [
+    "Run",
+    "__version__",
+    "audit",
+    "data",
+    "fit",
+    "geometry",
+    "load",
+    "nn",
+    "topology",
+    "train",
+]
+#: Where names that are no subpackages are defined.
+_DEFINED = {"Run": "train.trained_run", "fit": "train.fit", "load": "train.trained_run"}
 
 if not TYPE_CHECKING:  # a type checker has the imports above, and reports any other name
 
@@ -27,6 +32,8 @@ if not TYPE_CHECKING:  # a type checker has the imports above, and reports any o
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
+        if name in _DEFINED:
+            return getattr(import_module(f"{__name__}.{_DEFINED[name]}"), name)
         return import_module(f"{__name__}.{name}")
 
     def __dir__() -> list[str]:

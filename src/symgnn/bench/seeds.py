@@ -13,9 +13,9 @@ from symgnn.bench.measure import Rounds, Spread, Times, medians, paired
 from symgnn.bench.shapes import POLYTOPES
 from symgnn.bench.steps import training_step
 from symgnn.bench.suite import Part, Suite
-from symgnn.experiments.polytopes import Row, loss, network
-from symgnn.train import Seeds
-from symgnn.train.seeds import WORTH_RECORDING
+from symgnn.data import Polytopes
+from symgnn.experiments.polytopes import Row, loss, network, train_network
+from symgnn.train.loop import WORTH_RECORDING
 
 FINDING = (
     "On small graphs a step of one is mostly the fixed cost of its operations, which ten share; "
@@ -53,7 +53,8 @@ def turns(row: Row, dimension: int, rounds: Rounds) -> Times:
         mark = time.perf_counter()
 
     with contextlib.suppress(_EnoughError):
-        Seeds(make, COUNT).fit(batch, loss, epochs=WORTH_RECORDING, on_epoch=take_turns)
+        train = Polytopes(dimension)
+        train_network(row, train, dimension, COUNT, WORTH_RECORDING, on_epoch=take_turns)
     return {name: found[1 + rounds.warm_up :] for name, found in times.items()}
 
 

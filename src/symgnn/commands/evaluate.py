@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.report.run import print_metrics
     from symgnn.store import check_writable
-    from symgnn.train.trained import evaluate, load
+    from symgnn.train.trained_run import evaluate, load
     from symgnn.train.write_metrics import write_metrics
 
     out = options.out or options.directory / "metrics.json"

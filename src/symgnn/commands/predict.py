@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.store import check_writable
     from symgnn.train.predictions import write_predictions
-    from symgnn.train.trained import load
+    from symgnn.train.trained_run import load
 
     if bool(options.files) == bool(options.split):
         raise ValueError("predict: give either files or --split, such as --split test")

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.store import read_json
     from symgnn.train import keep_memory
     from symgnn.train.config import read_config
-    from symgnn.train.run import finish, train
+    from symgnn.train.training import finish, train
 
     keep_memory()
     console = Console()
@@ -62,17 +62,16 @@ def run(options: argparse.Namespace) -> int:
             page = write_folds_report(out)
             console.print(f"report: {page}", soft_wrap=True, markup=False)
         return 0
-    splits = train(config, out, resume=options.resume, console=console)
-    if splits is not None:
+    run = train(config, out, resume=options.resume, console=console)
+    if run is not None:
         from symgnn.report.run import print_metrics, write_run_report
 
-        print_metrics(console, finish(out, splits), read_json(out / "run.json"))
+        print_metrics(console, finish(run), run.record)
         console.print(f"report: {write_run_report(out)}", soft_wrap=True, markup=False)
     return 0
 
 
 def check_installed() -> None:
     """Say in one line what is missing."""
-    for name in ("lightning", "tensorboard", "yaml"):
-        if find_spec(name) is None:
-            raise ValueError(f"{name}: is not installed; pip install symgnn[train]")
+    if find_spec("lightning_fabric") is None:
+        raise ValueError("lightning_fabric: is not installed; pip install lightning-fabric")

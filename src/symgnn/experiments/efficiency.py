@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from torch_geometric.data import Batch
 
 from symgnn.data import Polytopes
 from symgnn.data.polytope_sets import AFFINE_SETS
@@ -18,7 +17,6 @@ from symgnn.experiments import polytopes
 from symgnn.experiments.engines import HERE, Engine
 from symgnn.experiments.polytopes import COPIES, Row
 from symgnn.experiments.resume import run_parts, write_results
-from symgnn.train import Seeds
 
 NAME = "data-efficiency"
 TITLE = "Accuracy against the number of samples per polytope, three dimensions"
@@ -78,9 +76,8 @@ def run_point(
     began = time.perf_counter()
     train = Polytopes(DIMENSION, None if samples == 1 else column, samples, seed=1)
     test = Polytopes(DIMENSION, column, copies, seed=1000, dtype=torch.float64)
-    models = Seeds(lambda: polytopes.network(row, DIMENSION, len(train.names)), seeds)
-    models.fit(Batch.from_data_list(list(train)), polytopes.loss, epochs=epochs, on_epoch=on_epoch)
-    values = polytopes.confusion(models, test).diagonal(dim1=1, dim2=2).mean(1)
+    trained = polytopes.train_network(row, train, DIMENSION, seeds, epochs, on_epoch=on_epoch)
+    values = polytopes.confusion(trained.ensemble, test).diagonal(dim1=1, dim2=2).mean(1)
     return {
         "block": row.block,
         "aggregation": row.aggregation,

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
-from symgnn.data import SETS, Polytopes
+from symgnn.data import SETS, Polytopes, Task
+from symgnn.experiments.train_row import TrainedRow, train_row
 from symgnn.geometry import Symmetry
 from symgnn.nn import Model, NeighbourSum, build
-from symgnn.train import Seeds
+from symgnn.train import Ensemble, Training
+from symgnn.train.loader import Graphs as GraphStore
+from symgnn.train.metrics import Judge, Scaler
 
 LAYERS = {"GN": 3, "DGN": 3, "SDGN": 3, "AGN": 2, "CGN": 2, "Combined": 2}
 COLUMNS = ("train", *SETS)
@@ -129,17 +136,44 @@ def loss(outputs: Tensor, data: Data) -> Tensor:
     return functional.cross_entropy(outputs, data.y)
 
 
+def train_network(
+    row: Row,
+    train: Polytopes,
+    dimension: int,
+    seeds: int,
+    epochs: int,
+    node_features: int = 0,
+    on_epoch: Callable[..., Any] | None = None,
+) -> TrainedRow:
+    """Train the network of a row on all polytopes at once, in the initialisations 0, 1, ..."""
+    names = tuple(train.names)
+    task = Task("graph", "classification", ("polytope",), classes=names)
+    unit = torch.ones(1, dtype=torch.float64)
+    settings = Training(
+        epochs=epochs,
+        batch_size=len(train),
+        seed=0,
+        seeds=seeds,
+        weights="last",
+        validate_every=epochs,
+    )
+    make = partial(network, row, dimension, len(names), node_features)
+    graphs = GraphStore(train, angles=make().needs_angles)
+    judge = Judge(task, Scaler(0 * unit, unit))
+    return train_row(make, graphs, judge, settings, on_epoch=on_epoch)
+
+
 @torch.no_grad()
-def confusion(seeds: Seeds, dataset: Polytopes, exact: bool = True) -> Tensor:
+def confusion(ensemble: Ensemble, dataset: Polytopes, exact: bool = True) -> Tensor:
     """How often class i is taken for class j, for each seed, `[S, K, K]`.
 
     If `exact` in float64, so that what symmetry guarantees is not decided by rounding; otherwise
     in the type of the models, which takes a third of the time.
     """
     classes = len(dataset.names)
-    counts = torch.zeros(len(seeds), classes, classes)
-    models = seeds.double() if exact else seeds
-    dtype = next(iter(models.parameters.values())).dtype
+    counts = torch.zeros(len(ensemble), classes, classes)
+    models = copy.deepcopy(ensemble).double().eval() if exact else ensemble.eval()
+    dtype = next(models.parameters()).dtype
     for batch in _batches(dataset):
         batch.pos = batch.pos.to(dtype)
         if batch.x is not None:

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from rich.console import Console
 from torch import Tensor
-from torch_geometric.data import Batch
 
 from symgnn.data import Polytopes
 from symgnn.experiments import paper, polytopes
@@ -19,7 +18,6 @@ from symgnn.experiments.engines import HERE, Engine
 from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
 from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.verdicts import measured
-from symgnn.train import Seeds
 
 
 def choose_rows(name: str, rows: Sequence[Row], chosen: Sequence[str] | None) -> list[Row]:
@@ -110,11 +108,12 @@ def run_row(
     began = time.perf_counter()
     table, tests = TABLES[name], _tests(TABLES[name].dimension, copies, node_features)
     train = Polytopes(table.dimension, node_features=node_features)
-    batch = Batch.from_data_list(list(train))
     classes = len(train.names)
     features = 2 if node_features else 0
-    models = Seeds(lambda: polytopes.network(row, table.dimension, classes, features), seeds)
-    losses = models.fit(batch, polytopes.loss, epochs=epochs, on_epoch=on_epoch)
+    trained = polytopes.train_network(
+        row, train, table.dimension, seeds, epochs, features, on_epoch
+    )
+    models, losses = trained.ensemble, trained.losses
     network = models.model
     assert isinstance(network, polytopes.Model)
     matrices = {

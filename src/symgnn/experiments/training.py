@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from rich.console import Console
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
 from symgnn.data import Splits, load
 from symgnn.data.registry import dataset
@@ -23,11 +22,13 @@ from symgnn.experiments.experiment import Experiment, Protocol
 from symgnn.experiments.polytopes import Row
 from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.tables import loss_curve
+from symgnn.experiments.train_row import TrainedRow, train_row
 from symgnn.experiments.verdicts import spread
-from symgnn.nn import Model
-from symgnn.train import Seeds
+from symgnn.train import Training
+from symgnn.train.devices import launch
 from symgnn.train.loader import Batches, Graphs, loader
-from symgnn.train.metrics import Judge, Metrics, Scaler, loss_sums
+from symgnn.train.loop import measure
+from symgnn.train.metrics import Judge, Scaler
 
 
 @dataclass(frozen=True)
@@ -120,28 +121,15 @@ def run_row(
     began = time.perf_counter()
     experiment, protocol = EXPERIMENTS[settings.experiment], settings.protocol
     trial = Trial(experiment, row.block, settings.load(row.block), protocol)
-    test: dict[int, Tensor] = {}  # of each epoch that is measured, [S]
-    every = -(-protocol.epochs // protocol.points)
-    best = Best(trial.models) if experiment.by_validation else None
-
-    def after(epoch: int, losses: Tensor) -> None:
-        done = epoch + 1
-        if done % every == 0 or done == protocol.epochs:
-            test[done] = trial.measure("test")[experiment.metric]
-            if best is not None:
-                best.keep(done, trial.measure("validation")[experiment.metric])
-        if on_epoch is not None:
-            on_epoch(epoch, losses)
-
-    losses = trial.models.fit(
-        trial.epoch,
-        trial.loss,
-        epochs=protocol.epochs,
-        learning_rate=experiment.learning_rate,
-        on_epoch=after,
-    )
-    if best is not None:
-        best.restore()
+    trained = trial.train(on_epoch)
+    every = [row for row in trained.log if row["seed"] == 0]
+    test = {  # of each epoch that is measured, [S]
+        int(one["epoch"]): torch.tensor(
+            [r[f"test_{experiment.metric}"] for r in trained.log if r["epoch"] == one["epoch"]]
+        )
+        for one in every
+    }
+    losses = trained.losses
     values = {split: trial.measure(split) for split in ("train", "test")}
     cells = {experiment.column(split): found[experiment.metric] for split, found in values.items()}
     # errors of each target in its units, where there are several
@@ -166,30 +154,8 @@ def run_row(
             "test_mean": [float(found.mean()) for found in test.values()],
             "test_std": [spread(found.tolist()) for found in test.values()],
         },
-        **({} if best is None else {"best_epochs": best.epochs}),
+        **({"best_epochs": trained.best_epochs.tolist()} if experiment.by_validation else {}),
     }
-
-
-class Best:
-    """The weights of each model at its lowest validation error so far."""
-
-    def __init__(self, models: Seeds) -> None:
-        self.models = models
-        self.weights = {name: value.detach().clone() for name, value in models.parameters.items()}
-        self.errors = torch.full((len(models),), torch.inf, dtype=torch.float64)
-        self.epochs = [0] * len(models)
-
-    def keep(self, epoch: int, errors: Tensor) -> None:
-        """Keep those whose error `[S]` is now the lowest."""
-        for k in (errors < self.errors).nonzero().flatten().tolist():
-            self.errors[k], self.epochs[k] = errors[k], epoch
-            for name, value in self.models.parameters.items():
-                self.weights[name][k] = value.detach()[k]
-
-    def restore(self) -> None:
-        """Give them back to the models."""
-        for name, value in self.models.parameters.items():
-            value.data.copy_(self.weights[name])
 
 
 class Trial:
@@ -198,44 +164,46 @@ class Trial:
     def __init__(
         self, experiment: Experiment, block: str, splits: Splits, protocol: Protocol
     ) -> None:
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.models = Seeds(lambda: experiment.make(block, splits).to(self.device), protocol.seeds)
-        model = self.models.model
-        assert isinstance(model, Model)
-        self.network, self.task = model, splits.task
+        self.experiment, self.task = experiment, splits.task
+        self.make = partial(experiment.make, block, splits)
+        self.network = self.make()
         self.graphs = {
-            split: Graphs(getattr(splits, split), angles=model.needs_angles)
+            split: Graphs(getattr(splits, split), angles=self.network.needs_angles)
             for split in ("train", "validation", "test")
             if split != "validation" or experiment.by_validation
         }
-        self.batch_size = protocol.batch_size
+        self.settings = Training(
+            epochs=protocol.epochs,
+            batch_size=protocol.batch_size,
+            learning_rate=experiment.learning_rate,
+            seed=0,
+            seeds=protocol.seeds,
+            monitor=experiment.metric,
+            weights="best" if experiment.by_validation else "last",
+            validate_every=-(-protocol.epochs // protocol.points),
+        )
         self.judge = Judge(splits.task, _scaler(splits))
+        self.trained: TrainedRow | None = None
 
-    def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of an epoch of training, the same for every block."""
-        batches = Batches(len(self.graphs["train"]), self.batch_size, seed=0)
-        batches.epoch = number
-        return self._batches("train", batches)
+    def train(self, on_epoch: Callable[..., Any] | None = None) -> TrainedRow:
+        """Train all initialisations, on the same batches for every block."""
+        watched = {name: graphs for name, graphs in self.graphs.items() if name != "train"}
+        self.trained = train_row(
+            self.make,
+            self.graphs["train"],
+            self.judge,
+            self.settings,
+            watched=watched,
+            on_epoch=on_epoch,
+        )
+        return self.trained
 
-    def _batches(self, split: str, batches: Batches) -> Iterator[Batch]:
-        for batch in loader(self.graphs[split], batches, None):
-            yield batch.to(self.device)
-
-    def loss(self, outputs: Tensor, data: Data) -> Tensor:
-        """Of one model: cross-entropy, or the mean squared error of standardised targets."""
-        sums = loss_sums(outputs.unsqueeze(0), data.y, self.task)
-        return sums.losses[0] / sums.weight
-
-    @torch.no_grad()
     def measure(self, split: str) -> dict[str, Tensor]:
-        """Every number of a split, by name, `[S]`."""
-        metrics = Metrics(self.task, len(self.models), self.device)
-        was = self.network.training
-        self.network.eval()
-        for batch in self._batches(split, Batches(len(self.graphs[split]), self.batch_size)):
-            metrics.add(*self.judge(self.models(batch), batch.y))
-        self.network.train(was)
-        return metrics.values()
+        """Every metric of a split, by name, `[S]`."""
+        assert self.trained is not None
+        ensemble, graphs = self.trained.ensemble, self.graphs[split]
+        batches = loader(graphs, Batches(len(graphs), self.settings.batch_size), ensemble.topology)
+        return measure(ensemble, batches, self.judge, launch(self.settings))
 
 
 def _scaler(splits: Splits) -> Scaler:

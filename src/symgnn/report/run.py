@@ -205,7 +205,7 @@ def _number(cell: Mapping[str, Any]) -> str:
 
 
 def _log(path: Path) -> Sequence[Mapping[str, float]]:
-    from symgnn.train.keeper import read_log
+    from symgnn.train.checkpointing import read_log
 
     return read_log(path)
 

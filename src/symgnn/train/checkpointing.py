@@ -16,11 +16,35 @@ from torch import Tensor
 from symgnn.store import write_whole
 from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
 from symgnn.train.ensemble import Ensemble
-from symgnn.train.metrics import RISING
+from symgnn.train.metrics import is_rising
 from symgnn.train.settings import Training
 
 #: A row of the log: the numbers of one validation and member.
 Row = dict[str, float]
+
+
+@dataclass
+class Group:
+    """The trained members of some seeds: what `best.ckpt` and `log.csv` hold."""
+
+    name: str  # of their directory within the run
+    best: dict[str, Any]  # "members": the weights of each; "epoch": when they were best; ...
+    rows: list[Row]
+    path: Path | None = None  # of `best.ckpt`, where it was read
+
+    def write(self, run: Path) -> None:
+        """Write both files into the directory of a run."""
+        write_checkpoint(run / self.name / "best.ckpt", self.best)
+        text = as_csv(self.rows) if self.rows else ""
+        write_whole(run / self.name / "log.csv", text.encode())
+
+    @staticmethod
+    def read(run: Path, name: str) -> Group:
+        """Read both files from the directory of a run."""
+        path = run / name / "best.ckpt"
+        if not path.exists():
+            raise ValueError(f"{path}: is not there yet; go on with symgnn train {run} --resume")
+        return Group(name, read_checkpoint(path), read_log(run / name / "log.csv"), path)
 
 
 @dataclass
@@ -52,14 +76,26 @@ class Checkpoints:
         infinite = torch.full((len(self.seeds),), torch.inf, dtype=torch.float64)
         self.value, self.loss = infinite, infinite  # monitored, less is better; loss decides ties
         self.best_epochs = torch.zeros(len(self.seeds), dtype=torch.long)
+        self.risen = self.best_epochs  # when the value itself became better, for the patience
         self.best: list[dict[str, Tensor]] = []
         self.rows: list[Row] = []
         self.last_value = infinite
+        self.stopped_before = 0  # after so many epochs, an earlier process ran out of patience
 
-    @property
-    def best_path(self) -> Path | None:
-        """The file of the best weights."""
-        return self.directory and self.directory / "best.ckpt"
+    def group(self, name: str) -> Group:
+        """The best weights and the log, under the name of a directory."""
+        path = None if self.directory is None else self.directory / "best.ckpt"
+        return Group(name, self._content(), self.rows, path)
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "loss": self.loss,
+            "risen": self.risen,
+            "epoch": self.best_epochs,
+            "seeds": self.seeds,
+            "members": self.best,
+        }
 
     # ---- before
 
@@ -77,7 +113,7 @@ class Checkpoints:
         if best_path.exists():
             best = read_checkpoint(best_path)
             self.value, self.loss = best["value"], best["loss"]
-            self.best_epochs, self.best = best["epoch"], best["members"]
+            self.best_epochs, self.risen, self.best = best["epoch"], best["risen"], best["members"]
         if not last_path.exists():
             return Position()
         if not best_path.exists():
@@ -89,7 +125,10 @@ class Checkpoints:
             if last["precision"]:
                 grad_scaler.load_state_dict(last["precision"])
         self.rows = read_log(self.directory / "log.csv")
-        return Position(last["epoch"], last["step"], last["rate"], last["seconds"])
+        position = Position(last["epoch"], last["step"], last["rate"], last["seconds"])
+        if self.finished(position) and position.epoch < self.settings.epochs:
+            self.stopped_before = position.epoch
+        return position
 
     def clean(self) -> None:
         """Remove what a killed process left half-written, and rows after the last checkpoint."""
@@ -104,7 +143,7 @@ class Checkpoints:
     def finished(self, position: Position) -> bool:
         """Whether all epochs are done, or no member became better for `patience` epochs."""
         patience = self.settings.patience
-        waited = position.epoch - int(self.best_epochs.max())
+        waited = position.epoch - int(self.risen.max())
         return position.epoch >= self.settings.epochs or (
             patience is not None and waited >= patience
         )
@@ -135,11 +174,9 @@ class Checkpoints:
         if self.directory is None or not fabric.is_global_zero:
             return
         if better:
-            content = {"value": self.value, "loss": self.loss, "epoch": self.best_epochs}
-            content |= {"seeds": self.seeds, "members": self.best}
-            write_checkpoint(self.directory / "best.ckpt", content)
+            write_checkpoint(self.directory / "best.ckpt", self._content())
         _append(self.directory / "log.csv", rows)
-        content = {
+        content: dict[str, Any] = {
             "seeds": self.seeds,
             "epoch": position.epoch,
             "step": position.step,
@@ -154,19 +191,26 @@ class Checkpoints:
     def _compare(self, epoch: int, found: dict[str, Tensor], states: list[dict]) -> bool:
         """Keep the weights of the members that became better; whether there are any.
 
-        Of equal values the one with the lower loss is better.
+        Of equal values the one with the lower validation loss is better, and of equal losses the
+        earlier one. Patience and plateaus follow the value alone.
         """
         name = f"validation_{self.settings.monitor}"
-        if self.settings.weights == "last" or name not in found:
+        if self.settings.weights == "last":
             self.best, self.best_epochs = states, torch.full_like(self.best_epochs, epoch)
-            return True
+        if name not in found:
+            return self.settings.weights == "last"
         self.last_value = found[name]
-        rising = self.settings.monitor in RISING
-        value = (-self.last_value if rising else self.last_value).double().nan_to_num(torch.inf)
-        loss = found["validation_loss"].double().nan_to_num(torch.inf)
-        better = (value < self.value) | ((value == self.value) & (loss < self.loss))
-        self.value = torch.where(better, value, self.value)
+        value, loss = -self.last_value, found["validation_loss"]
+        if not is_rising(self.settings.monitor):
+            value = -value
+        value, loss = (each.double().nan_to_num(torch.inf) for each in (value, loss))
+        risen = value < self.value
+        better = risen | ((value == self.value) & (loss < self.loss))
+        self.value = torch.where(risen, value, self.value)
         self.loss = torch.where(better, loss, self.loss)
+        self.risen = torch.where(risen, epoch, self.risen)
+        if self.settings.weights == "last":
+            return True
         self.best_epochs = torch.where(better, epoch, self.best_epochs)
         pairs = zip(better.tolist(), states, self.best, strict=True)
         self.best = [new if chosen else old for chosen, new, old in pairs]
@@ -176,7 +220,7 @@ class Checkpoints:
         """After every `plateau_patience` epochs without a better validation."""
         train = self.settings
         if train.schedule == "plateau":
-            waited = position.epoch - int(self.best_epochs.max())
+            waited = position.epoch - int(self.risen.max())
             before = waited - train.validate_every
             if waited // train.plateau_patience > max(before, 0) // train.plateau_patience:
                 position.rate *= train.plateau_factor
@@ -184,7 +228,7 @@ class Checkpoints:
     def text(self) -> str:
         """The last and the best value of what is monitored, for a progress bar."""
         name = self.settings.monitor
-        sign = -1 if name in RISING else 1
+        sign = -1 if is_rising(name) else 1
         last, best = (float(value.mean()) for value in (self.last_value, sign * self.value))
         return f"validation {name} {last:.4g}, best {best:.4g}"
 
@@ -245,13 +289,3 @@ def _epoch(line: str, path: Path) -> int:
 def _complete_lines(path: Path) -> list[str]:
     with path.open(encoding="utf-8", newline="") as file:
         return [line for line in file if line.endswith("\n")]
-
-
-def flat(row_of: dict[str, Tensor], seeds: Sequence[int]) -> dict[str, Any]:
-    """One number for each metric and seed, as TensorBoard takes them."""
-    one = len(seeds) == 1
-    return {
-        name if one else f"{name}/seed {seed}": float(value[k])
-        for name, value in row_of.items()
-        for k, seed in enumerate(seeds)
-    }

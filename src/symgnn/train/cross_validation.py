@@ -15,10 +15,11 @@ from symgnn.data.task import Splits
 from symgnn.store import environment, read_json, write_json, write_whole
 from symgnn.train import datasets
 from symgnn.train.config import Config
+from symgnn.train.devices import launch
 from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import check_same
-from symgnn.train.run import PARTS, check_config, claimed, finish, is_first, say, train
-from symgnn.train.trained import load, summary
+from symgnn.train.trained_run import SPLITS, load, summary
+from symgnn.train.training import check_config, claimed, finish, say, train
 
 #: What a number is over folds: its cells, by split and name.
 Cells = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -40,7 +41,8 @@ def train_folds(
         console: where to print.
     """
     console = console or Console(quiet=True)
-    first = is_first()
+    fabric = launch(config.train)
+    first = fabric.is_global_zero
     with claimed(out) if first else nullcontext():
         if first:
             check_config(out, config, resume)
@@ -55,9 +57,9 @@ def train_folds(
                     check_finished(directory, own, splits)
                     say(console, f"fold {number} of {len(folds)}: is finished")
                 continue
-            train(own, directory, resume=True, console=console, splits=splits)
-            if first:
-                finish(directory, splits)
+            run = train(own, directory, resume=True, console=console, splits=splits, fabric=fabric)
+            if run is not None:
+                finish(run)
         return summarise(out, folds) if first else None
 
 
@@ -70,7 +72,7 @@ def check_finished(directory: Path, config: Config, splits: Splits) -> None:
     """A fold that is skipped has this config and these data."""
     check_config(directory, config, resume=True)
     record = read_json(directory / "run.json")
-    counts = {name: len(getattr(splits, name)) for name in PARTS}
+    counts = {name: len(getattr(splits, name)) for name in SPLITS}
     now = {"task": dataclasses.asdict(splits.task), "scale": splits.scale, "counts": counts}
     check_same(
         record if isinstance(record, dict) else {},

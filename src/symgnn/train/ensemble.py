@@ -102,9 +102,7 @@ class Ensemble(nn.Module):
             self.model.train(self.training)
 
         def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
-            return function(
-                torch.func.functional_call(self.model, (parameters, buffers), (given,))
-            )
+            return function(torch.func.functional_call(self.model, (parameters, buffers), (given,)))
 
         values = [p[members] for p in self.stacked] if parameters is None else parameters
         buffers = {name: value[members] for name, value in self._stacked_buffers().items()}

@@ -124,8 +124,9 @@ def _rows(starts: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
 class Batches(Sampler):
     """The batches of an epoch: the same for the same seed and epoch, on any number of devices.
 
-    Of each batch a device gets every `world`-th graph. Where there are fewer graphs than devices,
-    those without one get the first, not to be counted.
+    Graphs that fit into one batch keep their order, as every epoch then has the same batch. Of each
+    batch a device gets every `world`-th graph. Where there are fewer graphs than devices, those
+    without one get the first, not to be counted.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class Batches(Sampler):
 
     def __iter__(self) -> Iterator[list[int]]:
         order = torch.arange(self.count)
-        if self.seed is not None:
+        if self.seed is not None and self.count > self.size:
             generator = torch.Generator().manual_seed(mixed(self.seed, self.epoch))
             order = torch.randperm(self.count, generator=generator)
         for batch in order.split(self.size)[: len(self)]:

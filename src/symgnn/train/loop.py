@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ def train_loop(
     watched: Mapping[str, Graphs],
     on_step: Callable[[int, int], Any] | None = None,
     on_epoch: OnEpoch | None = None,
+    on_validation: Callable[[int], Any] | None = None,
 ) -> None:
     """Train an ensemble, from the start or from its last checkpoint.
 
@@ -54,7 +56,8 @@ def train_loop(
         fabric: The devices, launched.
         watched: Splits that are measured at each validation; "validation" is monitored.
         on_step: Called with the number of steps done, and of all steps.
-        on_epoch: Called after each epoch.
+        on_epoch: Called after each epoch, with its number, from 1, and the training losses.
+        on_validation: Called after each validation, with the number of the epoch.
     """
     ensemble.to(fabric.device)
     optimizer = make_optimizer(ensemble, settings)
@@ -65,16 +68,14 @@ def train_loop(
     batches = _batches(graphs, settings, fabric, train=True)
     train_loader = loader(graphs, batches, ensemble.topology, settings.workers)
     watch_loaders = {
-        name: loader(
-            split, _batches(split, settings, fabric), ensemble.topology, settings.workers
-        )
+        name: loader(split, _batches(split, settings, fabric), ensemble.topology, settings.workers)
         for name, split in watched.items()
     }
-    steps, loss = len(batches), _loss(judge)
-    step: Step = lambda batch, scale=1.0: ensemble.gradients(loss, batch, scale)  # noqa: E731
+    steps, loss, dtype = len(batches), _loss(judge), next(ensemble.parameters()).dtype
+    step: Step = partial(ensemble.gradients, loss)
     left = settings.epochs - position.epoch
     if steps == 1 and left >= WORTH_RECORDING and _recordable(settings, fabric):
-        (batch,) = (_on(fabric, batch, judge) for batch in train_loader)
+        (batch,) = (_on(fabric, batch, judge, dtype) for batch in train_loader)
         step = ensemble.recorded(loss, batch) or step
         train_loader = [batch]  # type: ignore[assignment]
     began = time.monotonic() - position.seconds
@@ -84,7 +85,7 @@ def train_loop(
         ensemble.train()
         total = torch.zeros(len(ensemble) + 1, dtype=torch.float64, device=fabric.device)
         for batch in train_loader:
-            batch = _on(fabric, batch, judge)
+            batch = _on(fabric, batch, judge, dtype)
             _seed(mixed(settings.seed, position.step, fabric.global_rank), fabric)
             rate = learning_rate(settings, position.step, steps, position.rate)
             for group in optimizer.param_groups:
@@ -97,7 +98,7 @@ def train_loop(
                 ensemble.clip(settings.clip)
             grad_scaler.step(optimizer)
             grad_scaler.update()
-            total += torch.cat([losses * batch.weight, batch.weight.view(1)])
+            total += torch.cat([losses * batch.whole, batch.weight.view(1)])
             position.step += 1
             if on_step is not None:
                 on_step(position.step, steps * settings.epochs)
@@ -115,6 +116,8 @@ def train_loop(
         position.seconds = time.monotonic() - began
         now = learning_rate(settings, position.step, steps, position.rate)
         checkpoints.keep(position, found, ensemble, optimizer, grad_scaler, now, fabric)
+        if on_validation is not None:
+            on_validation(position.epoch)
         if checkpoints.finished(position):
             break
 
@@ -173,15 +176,19 @@ def _loss(judge: Judge) -> Loss:
     """The loss of one member: its part of the mean over the batch of all devices."""
 
     def loss(outputs: Tensor, batch: Batch) -> Tensor:
-        return judge.losses(outputs.unsqueeze(0), batch.y).losses[0] / batch.whole
+        value = judge.losses(outputs.unsqueeze(0), batch.y)[0] / batch.whole
+        return value * 0 if batch.spare else value
 
     return loss
 
 
-def _on(fabric: Fabric, batch: Batch, judge: Judge) -> Batch:
+def _on(fabric: Fabric, batch: Batch, judge: Judge, dtype: torch.dtype) -> Batch:
     """The batch on its device, with its weight here and over all devices."""
+    if "whole" in batch:
+        return batch
     batch = batch.to(fabric.device)
-    batch.weight = judge.weight(batch.y) * (0 if batch.spare else 1)
+    weight = judge.weight(batch.y).to(dtype)
+    batch.weight = weight * 0 if batch.spare else weight
     batch.whole = over_devices(batch.weight, fabric)
     return batch
 

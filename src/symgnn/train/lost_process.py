@@ -18,15 +18,15 @@ LOST = re.compile(
 
 
 @contextmanager
-def naming_lost_processes(trainer: Any) -> Iterator[None]:
+def naming_lost_processes(fabric: Any) -> Iterator[None]:
     """Errors of communication between processes become one line that says how to go on."""
     try:
         yield
     except RuntimeError as error:
-        world, rank = trainer.world_size, trainer.global_rank
+        world, rank = fabric.world_size, fabric.global_rank
         if world == 1 or not LOST.search(str(error)):
             raise
-        started = getattr(getattr(trainer.strategy, "launcher", None), "procs", ())
+        started = getattr(getattr(fabric.strategy, "launcher", None), "procs", ())
         raise ValueError(lost(world, rank, started)) from None
 
 

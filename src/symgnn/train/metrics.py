@@ -219,6 +219,21 @@ class Judge:
         self.loss, self.class_weights = loss, class_weights
         self.center = torch.zeros(len(task.targets)).double() if center is None else center
 
+    def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The summed losses `[S]` of outputs `[S, rows, outputs]`, for answers of the dataset."""
+        outputs = as_rows(outputs)
+        if self.task.kind == "regression":
+            y = self.scaler(y)
+            y = y if outputs.dtype == torch.float64 else y.float()
+        return loss_sums(outputs, y, self.task, self.loss, self.class_weights).losses
+
+    def weight(self, y: Tensor) -> Tensor:
+        """What the losses of answers of the dataset are divided by: their number, or weights."""
+        present = is_present(y)
+        if self.class_weights is not None:
+            return self.class_weights.to(y.device)[y[present]].sum()
+        return present.sum()
+
     def __call__(self, outputs: Tensor, y: Tensor) -> tuple[Sums, Tensor | Errors]:
         """For outputs `[S, rows, outputs]` of models, and answers of the dataset."""
         outputs = as_rows(outputs)

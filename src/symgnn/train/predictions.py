@@ -15,10 +15,10 @@ from torch_geometric.data import Data
 from symgnn.data.rescaling import at_scale
 from symgnn.store import write_whole
 from symgnn.train.outcomes import KEYS, row_keys
-from symgnn.train.trained import Prediction, Trained
+from symgnn.train.trained_run import Prediction, Run
 
 
-def write_predictions(trained: Trained, out: Path, graphs: Sequence[Data]) -> int:
+def write_predictions(trained: Run, out: Path, graphs: Sequence[Data]) -> int:
     """Predict for graphs; give how many rows were written.
 
     A row is a graph, node or edge, named as its file names it, with its SMILES where it has one.
@@ -44,7 +44,7 @@ def write_predictions(trained: Trained, out: Path, graphs: Sequence[Data]) -> in
     return count
 
 
-def heads(trained: Trained, measured: bool = False) -> list[str]:
+def heads(trained: Run, measured: bool = False) -> list[str]:
     """The names of the columns, with units."""
     task, several = trained.task, len(trained.models) > 1
     if task.kind == "classification":
@@ -60,7 +60,7 @@ def heads(trained: Trained, measured: bool = False) -> list[str]:
 
 
 def cells_of(
-    trained: Trained, found: Prediction, answers: list[list[Any]] | None = None
+    trained: Run, found: Prediction, answers: list[list[Any]] | None = None
 ) -> Iterator[list[Any]]:
     """The cells of each row; `answers` are the measured values, a list for each row."""
     several = found.deviation is not None
@@ -79,7 +79,7 @@ def cells_of(
         yield row
 
 
-def answers_of(trained: Trained, graph: Data) -> list[list[Any]]:
+def answers_of(trained: Run, graph: Data) -> list[list[Any]]:
     """The measured values of a graph, a list for each row, in units; "" where one is missing."""
     task, y = trained.task, graph.y
     if task.kind == "classification":
@@ -91,7 +91,7 @@ def answers_of(trained: Trained, graph: Data) -> list[list[Any]]:
     return [[one if math.isfinite(one) else "" for one in row] for row in y.tolist()]
 
 
-def _each(trained: Trained, graphs: Sequence[Data]) -> Iterator[tuple[Data, Prediction]]:
+def _each(trained: Run, graphs: Sequence[Data]) -> Iterator[tuple[Data, Prediction]]:
     """Each graph with its prediction, made in batches."""
     size = trained.config.train.batch_size
     for start in range(0, len(graphs), size):

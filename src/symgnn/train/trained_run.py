@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,12 @@ import symgnn.data
 from symgnn.data.files.table import not_among
 from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
+from symgnn.store import read_json, write_json, write_whole
 from symgnn.train import datasets
 from symgnn.train.baseline import Baseline
-from symgnn.train.checkpoint import fitting, read_checkpoint
-from symgnn.train.config import Config
+from symgnn.train.checkpoint import fitting
+from symgnn.train.checkpointing import Group
+from symgnn.train.config import OWN_MODEL, Config
 from symgnn.train.graph_form import check_form
 from symgnn.train.loader import READ, Batches, Graphs, loader
 from symgnn.train.metrics import Metrics, Scaler, as_rows
@@ -34,7 +37,7 @@ from symgnn.train.prepare import (
     dropped,
     make_model,
 )
-from symgnn.train.run_record import read_run
+from symgnn.train.run_record import read_run, write_record
 from symgnn.train.to_graphs import to_graphs
 
 SPLITS = ("train", "validation", "test")
@@ -51,29 +54,50 @@ class Prediction(NamedTuple):
     deviation: Tensor | None
 
 
-class Trained(nn.Module):
+class Run(nn.Module):
     """The models of a run, one for each seed, with their best weights, in eval mode.
 
     Graphs are brought to the scale of the training by the scale that they carry (`pos_scale`);
     those that carry none have the coordinates of their source. Predictions come in units.
+    :func:`symgnn.fit` and :func:`symgnn.load` make it.
+
+    Attributes:
+        config: The config.
+        record: The content of `run.json`: task, scale, sizes, baseline, versions, ...
+        task: What is predicted.
+        models: The network of each seed.
+        metrics: What was reached on each split, `{split: {name: {"mean", "deviation", ...}}}`.
+        directory: Where the run is saved; None if it is in memory only.
     """
 
     def __init__(
-        self, config: Config, record: dict[str, Any], states: Sequence[tuple[Path, dict]]
+        self,
+        config: Config,
+        record: dict[str, Any],
+        groups: Sequence[Group],
+        *,
+        splits: Splits | None = None,
+        make: Callable[[], nn.Module] | None = None,
+        directory: Path | None = None,
     ) -> None:
         super().__init__()
-        self.config, self.record = config, record
+        self.config, self.record, self.directory = config, record, directory
+        self.groups, self._splits = list(groups), splits
+        self.metrics: dict[str, Any] = {}
+        self.outcomes: dict[str, Any] = {}
         self.task = Task.of(record["task"])
         self.facts = Facts.from_dict(record)
         self.scale = float(record["scale"])
         made = record.get("baseline")  # runs of earlier versions have none
         self.baseline = None if made is None else Baseline.from_dict(made)
+        make = make or partial(make_model, config, self.task, self.facts.sizes)
         models = []
-        for path, state in states:
-            model = make_model(config, self.task, self.facts.sizes)
-            with fitting(path):
-                model.load_state_dict(state)
-            models.append(model)
+        for group in self.groups:
+            for state in group.best["members"]:
+                model = make()
+                with fitting(group.path or Path(group.name)):
+                    model.load_state_dict(state)
+                models.append(model)
         self.models = nn.ModuleList(models)
         self.eval()
         self.requires_grad_(False)
@@ -85,7 +109,32 @@ class Trained(nn.Module):
 
     @property
     def scaler(self) -> Scaler:
+        """Between targets in their units and what the models give."""
         return self.facts.scaler
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """The log: for each validation and seed, the losses and metrics."""
+        return [row for group in self.groups for row in group.rows]
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the run into a new directory, for :func:`symgnn.load`; give its path.
+
+        Weights are written, not the graphs: a run that was trained on graphs in memory needs them
+        again to be measured, and cannot be resumed.
+        """
+        out = Path(directory)
+        if out.exists() and any(out.iterdir()):
+            raise ValueError(f"directory: {out} is not empty; give a new one")
+        write_whole(out / "config.yaml", self.config.to_yaml().encode())
+        write_record(out, self.record)
+        for group in self.groups:
+            group.write(out)
+        if self.metrics:
+            write_json(out / "outcomes.json", self.outcomes)
+            write_json(out / "metrics.json", self.metrics)
+        self.directory = out
+        return out
 
     def forward(self, data: Data) -> Tensor:
         """The mean prediction for a graph or batch, differentiable in its values."""
@@ -207,6 +256,13 @@ class Trained(nn.Module):
     def splits(self, path: str | os.PathLike[str] | None = None) -> Splits:
         """The graphs that it was trained and tested on; `path` says where they are now."""
         given = dict(self.config.data)
+        if self._splits is not None and path is None:
+            return self._splits
+        if given.get("in_memory"):
+            raise ValueError(
+                "splits: the run was trained on graphs in memory, which are not saved with it; "
+                "give graphs, such as run.evaluate(graphs)"
+            )
         if path is not None:
             if "path" not in given:
                 raise ValueError(
@@ -258,7 +314,7 @@ class Trained(nn.Module):
 
     def __repr__(self) -> str:
         seeds = f"{len(self.models)} seeds of " if len(self.models) > 1 else ""
-        return f"Trained({seeds}{self.model!r})"
+        return f"Run({seeds}{self.model!r})"
 
 
 def _there(path: Any) -> bool:
@@ -269,27 +325,35 @@ def _there(path: Any) -> bool:
     )
 
 
-def load(run: str | os.PathLike[str]) -> Trained:
-    """The models of the run in a directory, as `symgnn train` wrote it."""
+def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
+    """A run that :func:`symgnn.fit` or `symgnn train` saved, ready to predict.
+
+    Args:
+        run: The directory of the run.
+        model: The network, where it was given to :func:`symgnn.fit` as a module of your own; its
+            weights are replaced by those of the run.
+    """
     directory = Path(run)
     if (directory / "folds.json").exists():
         raise ValueError(
             f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
         )
     config, record = read_run(directory)
-    states: list[tuple[Path, dict]] = []
-    for name in config.train.group_names:
-        path = directory / name / "best.ckpt"
-        if not path.exists():
-            raise ValueError(
-                f"{path}: is not there yet; go on with symgnn train {directory} --resume"
-            )
-        states += [(path, state) for state in read_checkpoint(path)["members"]]
-    return Trained(config, record, states)
+    make = None if model is None else partial(copy.deepcopy, model)
+    if make is None and config.model["block"] == OWN_MODEL:
+        raise ValueError(
+            f"model: the run in {directory} was trained with a module of your own; give it, "
+            "symgnn.load(run, model=...)"
+        )
+    groups = [Group.read(directory, name) for name in config.train.group_names]
+    found = Run(config, record, groups, make=make, directory=directory)
+    metrics = read_json(directory / "metrics.json")
+    found.metrics = metrics if isinstance(metrics, dict) else {}
+    return found
 
 
 def evaluate(
-    trained: Trained,
+    trained: Run,
     splits: Splits,
     names: Sequence[str],
     outcomes: Mapping[str, Outcomes] | None = None,

@@ -1,10 +1,9 @@
-"""A run: from a config to a directory with everything that was found."""
+"""A run: from a config to trained weights, in memory or in a directory."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from lightning.pytorch import Trainer
-from lightning.pytorch.loggers import TensorBoardLogger
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from lightning_fabric import Fabric
 from rich.console import Console
 from torch_geometric.data import Data
 
@@ -24,18 +20,18 @@ from symgnn.nn import Model
 from symgnn.store import environment, source_hash, write_json, write_whole
 from symgnn.train import datasets
 from symgnn.train.baseline import Baseline, baseline, headlines
+from symgnn.train.checkpointing import Checkpoints
 from symgnn.train.config import Config
-from symgnn.train.keeper import Keeper
+from symgnn.train.devices import launch, quiet
+from symgnn.train.ensemble import Ensemble
 from symgnn.train.loader import Graphs
+from symgnn.train.loop import train_loop
 from symgnn.train.lost_process import naming_lost_processes
-from symgnn.train.members import Members
 from symgnn.train.metrics import names_of
 from symgnn.train.missing import check_monitor, missing_line
-from symgnn.train.module import Module
 from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
-from symgnn.train.quiet import quiet
 from symgnn.train.run_record import (
     MAY_CHANGE,
     MAY_GROW,
@@ -44,50 +40,129 @@ from symgnn.train.run_record import (
     read_record,
     write_record,
 )
-from symgnn.train.trained import evaluate, load
+from symgnn.train.trained_run import SPLITS, Run, evaluate
 from symgnn.train.write_metrics import write_metrics
 
-PARTS = ("train", "validation", "test")
-PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """All that is known before the first step.
+
+    Attributes:
+        config: The config.
+        splits: The graphs.
+        record: The content of `run.json`.
+        make: Builds one model.
+        judge: The loss and the metrics.
+        graphs: The graphs of each split that is read in training, as the model reads them.
+    """
+
+    config: Config
+    splits: Splits
+    record: dict[str, Any]
+    make: Callable[[], Model]
+    judge: Any
+    graphs: dict[str, Graphs]
 
 
 def train(
     config: Config,
-    out: Path,
+    out: Path | None = None,
     *,
     resume: bool = False,
     console: Console | None = None,
     splits: Splits | None = None,
-) -> Splits | None:
-    """Train into the directory `out`; give the graphs, in the first of several processes.
+    make: Callable[[], Model] | None = None,
+    fabric: Fabric | None = None,
+) -> Run | None:
+    """Train as a config says.
 
-    With `resume`, a run that was stopped at any moment goes on to the weights that it would have
-    had. `splits` are the graphs of the section `data`, if they are there already.
+    Args:
+        config: The config.
+        out: The directory of the run; None keeps it in memory.
+        resume: Whether to continue the run that is there, to the weights that it would have had.
+        console: Where lines and a progress bar are printed.
+        splits: The graphs of the section `data`, if they are loaded already.
+        make: Builds a model, in place of the section `model`.
+        fabric: The devices, if they are launched already.
+
+    Returns:
+        The run; None in all processes but the first.
     """
     console = console or Console(quiet=True)
-    first = is_first()
-    with quiet(), claimed(out) if first else nullcontext():
-        if first:
+    fabric = fabric or launch(config.train)
+    first = fabric.is_global_zero
+    with quiet(), claimed(out) if first and out is not None else nullcontext():
+        if first and out is not None:
             check_config(out, config, resume)
-        splits = splits or datasets.load(config.data)
-        facts = measure(splits, dropped(config), config.train.standardise)
-        make = partial(make_model, config, splits.task, facts.sizes)
-        model = make()
-        check(config, splits, model)
-        check_monitor(splits, facts.labels, config.train.monitor)
-        judge = facts.judge(splits.task, splits.scale, config.train)
-        assert facts.answers is not None
-        trivial = baseline(judge, *facts.answers)
+        setting = prepare(config, splits or datasets.load(config.data), make)
         if first:
-            write_run(out, config, about(config, splits, facts, model, trivial))
-            say(console, repr(model))
-            say(console, division_line(splits))
-            if facts.labels:
-                say(console, missing_line(facts.labels))
-        graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
-        for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
-            fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
-    return splits if first else None
+            if out is not None:
+                write_run(out, config, setting.record)
+            say(console, setting.record["model"])
+            say(console, division_line(setting.splits))
+            if setting.record.get("labels"):
+                say(console, missing_line(setting.record["labels"]))
+        groups = [
+            train_group(setting, seeds, None if out is None else out / name, fabric, console).group(
+                name
+            )
+            for seeds, name in zip(config.train.groups, config.train.group_names, strict=True)
+        ]
+    if not first:
+        return None
+    return Run(config, setting.record, groups, splits=setting.splits, make=make, directory=out)
+
+
+def prepare(config: Config, splits: Splits, make: Callable[[], Model] | None = None) -> Setting:
+    """Measure the data, build the model, and check all that can be checked before training."""
+    facts = measure(splits, dropped(config), config.train.standardise)
+    make = make or partial(make_model, config, splits.task, facts.sizes)
+    model = make()
+    check(config, splits, model)
+    check_monitor(splits, facts.labels, config.train.monitor)
+    judge = facts.judge(splits.task, splits.scale, config.train)
+    assert facts.answers is not None
+    trivial = baseline(judge, *facts.answers)
+    graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
+    record = about(config, splits, facts, model, trivial)
+    return Setting(config, splits, record, make, judge, graphs)
+
+
+def train_group(
+    setting: Setting, seeds: Sequence[int], directory: Path | None, fabric: Fabric, console: Console
+) -> Checkpoints:
+    """Train the members of some seeds together, from the start or from their last checkpoint."""
+    settings = setting.config.train
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+    checkpoints = Checkpoints(settings, seeds, directory)
+    if fabric.is_global_zero:
+        checkpoints.clean()
+    fabric.barrier()
+    ensemble = Ensemble(setting.make, seeds)
+    if settings.compile and ensemble.single is not None:
+        ensemble.single.compile(dynamic=True)
+    progress = Progress(console, settings, checkpoints)
+    with naming_lost_processes(fabric), progress.shown():
+        train_loop(
+            ensemble,
+            setting.graphs["train"],
+            setting.judge,
+            settings,
+            checkpoints,
+            fabric=fabric,
+            watched={"validation": setting.graphs["validation"]},
+            on_step=progress.on_step,
+            on_validation=progress.on_validation if fabric.is_global_zero else None,
+        )
+    if fabric.is_global_zero and checkpoints.stopped_before:
+        say(
+            console,
+            f"{directory}: stopped after {checkpoints.stopped_before} epochs, as train.patience is "
+            f"{settings.patience}; a larger one goes on",
+        )
+    return checkpoints
 
 
 @contextmanager
@@ -114,21 +189,19 @@ def claimed(out: Path) -> Iterator[None]:
                 each.rmdir()
 
 
-def is_first() -> bool:
-    """Whether this is the first of the processes that train together, the one that writes."""
-    return getattr(rank_zero_only, "rank", None) in (None, 0)
-
-
-def finish(out: Path, splits: Splits) -> dict[str, Any]:
-    """Measure the best weights on every split; write and give `metrics.json`.
+def finish(run: Run) -> dict[str, Any]:
+    """Measure the chosen weights on every split; write `metrics.json` if the run has a directory.
 
     `outcomes.json` has what the report shows of single test graphs.
     """
+    splits = run.splits()
     outcomes = Outcomes(splits.task, splits.test)
-    metrics = evaluate(load(out), splits, PARTS, {"test": outcomes})
-    write_json(out / "outcomes.json", {"test": outcomes.summary()})
-    write_metrics(out / "metrics.json", metrics)
-    return metrics
+    run.metrics = evaluate(run, splits, SPLITS, {"test": outcomes})
+    run.outcomes = {"test": outcomes.summary()}
+    if run.directory is not None:
+        write_json(run.directory / "outcomes.json", run.outcomes)
+        write_metrics(run.directory / "metrics.json", run.metrics)
+    return run.metrics
 
 
 def has_begun(out: Path) -> bool:
@@ -171,11 +244,6 @@ def check(config: Config, splits: Splits, model: Model) -> None:
             f"train.epochs: is {train.epochs}; give a multiple of train.validate_every, which is "
             f"{train.validate_every}"
         )
-    try:
-        Trainer(accelerator=train.accelerator, devices=1, logger=False, barebones=True)
-    except (MisconfigurationException, ImportError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise ValueError(f"train.accelerator: is {train.accelerator!r}; {said}") from None
     if train.class_weights != "none" and splits.task.kind != "classification":
         raise ValueError("train.class_weights: there are no classes; leave it out")
     try:
@@ -199,7 +267,7 @@ def say(console: Console, text: str) -> None:
 
 def division_line(splits: Splits) -> str:
     """How many graphs there are to train on, to choose by and to measure on, and why."""
-    sizes = ", ".join(f"{len(getattr(splits, name))} {name}" for name in PARTS)
+    sizes = ", ".join(f"{len(getattr(splits, name))} {name}" for name in SPLITS)
     split = splits.about.get("split") or {}
     by = split.get("by") if split.get("by") != "random" else None
     column = f" {split['column']!r}" if split.get("column") else ""
@@ -228,56 +296,3 @@ def about(
         "code": source_hash(),
         "environment": environment(),
     }
-
-
-def fit(module: Module, directory: Path, console: Console) -> None:
-    """Train a group of seeds, from the beginning or from where it was."""
-    directory.mkdir(parents=True, exist_ok=True)
-    keeper = Keeper(directory, module)
-    if is_first():
-        keeper.clean()
-    if not keeper.resume(module):
-        if is_first() and module.epoch < module.settings.epochs:
-            console.print(
-                f"{directory}: stopped after {module.epoch} epochs, as train.patience is "
-                f"{module.settings.patience}; a larger one goes on",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-        return
-    if module.settings.compile and module.members.model is not None:
-        module.members.model.compile(dynamic=True)
-    trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
-    try:
-        with naming_lost_processes(trainer):
-            trainer.fit(module)
-    except SystemExit:  # what Lightning makes of a KeyboardInterrupt
-        raise KeyboardInterrupt from None
-
-
-def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
-    train = module.settings
-    devices, nodes = train.devices, 1
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun has started the processes
-        devices = int(os.environ["LOCAL_WORLD_SIZE"])
-        nodes = int(os.environ["WORLD_SIZE"]) // devices
-    return Trainer(
-        accelerator=train.accelerator,
-        devices=devices,
-        num_nodes=nodes,
-        strategy="ddp" if devices * nodes > 1 else "auto",
-        max_epochs=train.epochs - module.epoch,
-        check_val_every_n_epoch=train.validate_every,
-        precision=PRECISION[train.precision],  # type: ignore[arg-type]
-        callbacks=callbacks,
-        logger=TensorBoardLogger(
-            directory, name="", version="tensorboard", purge_step=module.epoch
-        ),
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-        inference_mode=False,
-        num_sanity_val_steps=0,
-    )
