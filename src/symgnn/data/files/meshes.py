@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,23 @@ from typing import Any
 import numpy as np
 
 from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.table import shown
 
 SUFFIXES = (".obj", ".ply", ".stl", ".off")
 
 
 def parse(piece: Piece, how: How) -> list[Structure]:
     """The vertices in the order of the file (STL: equal ones once), and the triangles, if any."""
+    log = logging.getLogger("trimesh")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # what it cannot read is said once, by the error
+    try:
+        return [_parse(piece)]
+    finally:
+        log.setLevel(before)
+
+
+def _parse(piece: Piece) -> Structure:
     import trimesh
 
     suffix = piece.path.suffix.lower()
@@ -49,7 +61,7 @@ def parse(piece: Piece, how: How) -> list[Structure]:
         pairs = np.concatenate([np.array(lines, dtype=np.int64), *sides])
         structure.edges = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0).T
         structure.joined = "mesh"
-    return [structure]
+    return structure
 
 
 #: Formats of text that say beforehand how many lines they have.
@@ -71,13 +83,20 @@ def check_whole(path: Path) -> None:
         end = next((k for k, line in enumerate(lines) if line[0] == "end_header"), None)
         if end is None:
             raise ValueError("is damaged: its header has no end")
-        declared = sum(int(line[2]) for line in lines[:end] if line[0] == "element")
-        there = len(lines) - end - 1
+        elements = [line for line in lines[:end] if line[0] == "element"]
+        counts, there = [int(line[2]) for line in elements], len(lines) - end - 1
     else:
-        counts = lines[0][1:] if len(lines[0]) > 1 else lines[1]
-        declared, there = sum(map(int, counts[:2])), len(lines) - (1 if len(lines[0]) > 1 else 2)
+        said = lines[0][1:] if len(lines[0]) > 1 else lines[1]
+        counts, there = list(map(int, said[:2])), len(lines) - (1 if len(lines[0]) > 1 else 2)
+    declared = sum(counts)
+    if min(counts, default=0) < 0:
+        raise ValueError(f"is damaged: its header says {min(counts)} vertices or faces")
     if there < declared:
         raise ValueError(f"is cut off: it has {there} of {declared} vertices and faces")
+    if there > declared:
+        raise ValueError(
+            f"its header says {declared} vertices and faces, but there are {there}; correct it"
+        )
 
 
 def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
@@ -86,7 +105,7 @@ def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
     """
     kept = []
     edges: list[tuple[int, int]] = []
-    vertices = 0
+    vertices = largest = 0
     for number, line in enumerate(
         path.read_text(encoding="utf-8-sig").replace("\\\n", " ").splitlines(), 1
     ):
@@ -100,12 +119,15 @@ def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
             corners = [corner if corner > 0 else vertices + 1 + corner for corner in corners]
             if corners and min(corners) < 1:
                 raise ValueError(
-                    f"line {number}: {line.strip()!r} names a vertex that is not there"
+                    f"line {number}: {shown(line.strip())!r} names a vertex that is not there"
                 )
             if kind == "f":
+                largest = max([largest, *corners])
                 kept.append(" ".join([kind, *map(str, corners)]))
             else:
                 edges += [(a - 1, b - 1) for a, b in pairwise(corners)]
     if edges and max(map(max, edges)) >= vertices:
         raise ValueError(f"a line names vertex {max(map(max, edges)) + 1}, of {vertices}")
+    if largest > vertices:
+        raise ValueError(f"a face names vertex {largest}, of {vertices}")
     return "\n".join(kept) + "\n", edges
