@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -122,6 +123,68 @@ def _npz(arrays: dict[str, np.ndarray], save: Callable[..., None] = np.savez) ->
 def _saved(value: object) -> bytes:
     content = io.BytesIO()
     torch.save(value, content)
+    return content.getvalue()
+
+
+# ---------------------------------------------------------------- files that promise too much
+
+#: Where a sample says how many atoms, vertices, faces or columns it has: what stands before it.
+COUNTS = {
+    "plain.xyz": [b"^"],
+    "frames.extxyz": [b"^", b"species:S:", b"pos:R:"],
+    "values.xyz": [b"^", b"forces:R:"],
+    "off.off": [b"OFF\n", b"OFF\n\\d+ "],
+    "ply.ply": [b"element vertex ", b"element face "],
+    "binary.ply": [b"element vertex ", b"element face "],
+    "atoms.gen": [b"^ *"],
+    "atoms.gro": [b"^[^\n]*\n *"],
+    "atoms.cube": [b"^[^\n]*\n[^\n]*\n *"],
+    "atoms.vasp": [b"^(?:[^\n]*\n){6} *"],
+    "atoms.xsf": [b"PRIMCOORD\n *"],
+}
+
+
+def wrong_counts() -> Iterator[Sample]:
+    """Each of these counts, by one or by much too large or too small; none can be read."""
+    known = samples()
+    for name, places in COUNTS.items():
+        for place in places:
+            match = re.search(b"(?:" + place + rb")(\d+)", known[name].content)
+            assert match is not None, (name, place)
+            right = int(match[1])
+            for count in (right - 1, right + 1, -right, 10**9 - 1, 10**12, 10**30):
+                content = known[name].content
+                wrong = content[: match.start(1)] + b"%d" % count + content[match.end(1) :]
+                yield Sample(name, wrong)
+
+
+def hostile() -> Iterator[Sample]:
+    """Small files that ask for more than a machine has; none can be read."""
+    yield Sample("a.xyz", b"999999999\n\nH 0.0 0.0 0.0")
+    yield Sample("a.extxyz", b"1\nProperties=species:S:1:pos:R:3:more:R:999999999\nH 0 0 0\n")
+    yield Sample("a.npz", _npz_header((10**12, 3)))
+    yield Sample("a.npz", _npz_header((10**18, 10**18)))
+    yield Sample("a.npz", _npz_header((-1, 3)))
+    yield Sample("a.smi", b"C" * 20_000 + b" chain\n")
+    yield Sample("a.smi", b"C(" * 50_000 + b"C" + b")" * 50_000 + b" tree\n")
+    yield Sample("a.csv", b"x,y\n" + b"0," * 300_000 + b"0\n")
+    yield Sample("a.csv", b"x,y\n0,1e308\n1,0\n2,0\n")
+    yield Sample("a.csv", b'x,y\n0,"' + b"1" * 200_000 + b'"\n')
+    yield Sample("a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 999999999\n")
+    yield Sample("a.stl", bytes(80) + b"\xff\xff\xff\x7f" + bytes(50))
+    v3000 = b"a\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+    yield Sample("a.sdf", v3000 + b"M  V30 COUNTS 999999999 999999999 0 0 0\nM  V30 BEGIN ATOM\n")
+    yield Sample("a.mol", _MOL.replace(b"  3  2  0", b"999999  0"))
+
+
+def _npz_header(shape: tuple[int, ...]) -> bytes:
+    """An archive with one array of no numbers, whose header says that it has this shape."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    with zipfile.ZipFile(content := io.BytesIO(), "w") as archive:
+        archive.writestr("pos.npy", header.getvalue())
     return content.getvalue()
 
 

@@ -1,7 +1,7 @@
 """Reads damaged files in a process of its own, with bounds on memory and processor time.
 
-Called as `python read_damaged.py FOLDER FIRST COUNT`. A line of JSON for each case: before it is
-read, so that the case is known if the process dies, and after.
+Called as `python read_damaged.py FOLDER FIRST COUNT`. Prints a line of JSON for each case before it
+is read, so that the case is known if the process dies, and another one after.
 """
 
 import json
@@ -9,12 +9,13 @@ import resource
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-from damage import DAMAGES, samples, write
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from properties.damage import DAMAGES, Sample, hostile, samples, write, wrong_counts
 
 #: For all files of a call; a file of some kilobytes takes milliseconds.
 CPU_SECONDS = 600
@@ -53,27 +54,32 @@ def outcome(path: Path) -> str:
     return "read"
 
 
-def main(folder: Path, first: int, count: int) -> None:
-    """Cases `first` to `first + count`: every sample by turns, every damage by turns."""
-    import symgnn.data  # noqa: F401
-    from symgnn.data.files import formats  # noqa: F401
-
+def cases(first: int, count: int) -> Iterator[tuple[dict, Sample, bytes]]:
+    """What every call has, then random damages: every sample by turns, every damage by turns."""
+    fixed = [("hostile", hostile()), ("wrong count", wrong_counts())]
+    for damage, files in fixed:
+        for number, sample in enumerate(files):
+            yield {"number": number, "damage": damage}, sample, sample.content
     known = list(samples().values())
-    for sample in known:  # all libraries are imported before memory is limited
-        assert outcome(write(sample, sample.content, folder / "good" / sample.name)) == "read", (
-            sample.name
-        )
-    limit()
     for number in range(first, first + count):
         sample = known[number % len(known)]
         name = list(DAMAGES)[(number // len(known)) % len(DAMAGES)]
-        generator = np.random.default_rng(number)
-        content = DAMAGES[name](sample.content, generator)
-        case = {"number": number, "file": sample.name, "damage": name}
+        content = DAMAGES[name](sample.content, np.random.default_rng(number))
+        yield {"number": number, "damage": name}, sample, content
+
+
+def main(folder: Path, first: int, count: int) -> None:
+    """Read good files, which imports all libraries; then, with less memory, the damaged ones."""
+    for sample in samples().values():
+        path = write(sample, sample.content, folder / "good" / sample.name)
+        _say({"damage": "none", "file": sample.name, "outcome": outcome(path)})
+    limit()
+    for case, sample, content in cases(first, count):
+        case["file"] = sample.name
         _say(case)
-        path = write(sample, content, folder / str(number))
+        path = write(sample, content, folder / "damaged")
         _say({**case, "outcome": outcome(path)})
-        shutil.rmtree(folder / str(number))
+        shutil.rmtree(folder / "damaged")
 
 
 def _say(case: dict) -> None:

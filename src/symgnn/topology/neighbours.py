@@ -59,8 +59,8 @@ def _check_pos(pos: Any) -> None:
     largest = float(pos.detach().abs().max()) if pos.numel() else 0.0
     if largest > _LARGEST:
         raise ValueError(
-            f"pos must be at most {_LARGEST:g}, got {largest:g}, whose square overflows; fix it, or "
-            "give coordinates in a larger unit"
+            f"pos must be at most {_LARGEST:g}, got {largest:g}, whose square overflows; "
+            "fix it, or give coordinates in a larger unit"
         )
 
 

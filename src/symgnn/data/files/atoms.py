@@ -66,13 +66,13 @@ def _frames(file: io.TextIOBase, path: Path) -> Iterator[str]:
 
 
 def _check_columns(lines: list[str], where: str) -> None:
-    """The comment of an extended XYZ frame declares no more columns than a line of it has."""
+    """The comment of an extended XYZ frame declares as many columns as its first atom has."""
     declared = re.search(r"Properties=\"?([^\s\"]+)", lines[1])
     if declared is None or len(lines) < 3:
         return
-    said = sum(int(count[:18]) for count in re.findall(r":[SRIL]:(\d+)", declared[1], re.ASCII))
+    said = sum(int(count[:18]) for count in re.findall(r":[A-Za-z]:(\d+)", declared[1], re.ASCII))
     there = len(lines[2].split())
-    if said > there:
+    if said != there:
         raise ValueError(
             f"{where}: Properties says {said:,} columns, but its first atom has {there}; correct it"
         )

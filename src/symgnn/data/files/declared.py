@@ -1,107 +1,113 @@
-"""Counts that a file declares in its header, compared with what it has.
+"""Numbers of atoms that a file declares in its header, compared with the lines that it has.
 
-Libraries allocate memory for as many atoms or vertices as a header promises, and look for that
-many lines. A damaged header would make them run for hours, so it is checked first: a file has at
-least one line for each atom.
+ASE takes memory for as many atoms as a header promises, looks for that many lines, and leaves out
+what comes after them. A damaged header would therefore take hours, or lose atoms, so it is checked
+first; the work is bounded by the size of the file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import NamedTuple
 
-CHUNK = 1 << 20
-#: Lines of a header that are looked at, and bytes of each.
-LINES, WIDTH = 64, 4096
+Words = Sequence[str]
+#: Lines of a header, and characters of a line, that are looked at.
+LINES, WIDTH = 200, 400
+
+
+class Block(NamedTuple):
+    """So many lines of atoms, from a line on, which is counted from 0."""
+
+    atoms: int
+    first: int
 
 
 def check_declared(path: Path) -> None:
-    """Refuse a file of atoms that says it has more of them than it has lines.
+    """Refuse a file of atoms that has more or fewer of them than it says.
 
-    Formats without counts are not looked at.
+    Formats that do not say how many they have are not looked at.
     """
-    counts = COUNTS.get(path.suffix.lower())
-    if counts is None:
+    if path.suffix.lower() not in FORMATS:
         return
-    with path.open("rb") as file:
-        said = max(counts(list(_header(file))), default=0)
-        if said > 0:
+    find, is_atom = FORMATS[path.suffix.lower()]
+    with path.open(encoding="utf-8", errors="replace") as file:
+        header = [line[:WIDTH].split() for line in islice(file, LINES)]
+        for count, first in find(header):
             file.seek(0)
-            there = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK), b"")) + 1
-            check_count(said, there, "atoms or values", "lines")
+            there = 0
+            for line in islice(file, first, None):
+                there += is_atom(line[:WIDTH].split())
+                if there > count or not is_atom(line[:WIDTH].split()):
+                    break
+            if there != count:
+                more = "at least " if there > count else ""
+                raise ValueError(
+                    f"its header says {count:,} atoms, but there are {more}{there:,}; it is cut "
+                    "off or damaged, replace it"
+                )
 
 
-def check_count(said: int, there: int, what: str, units: str) -> None:
-    """Refuse a count that is more than what is there."""
-    if said > there:
-        raise ValueError(
-            f"is cut off, or its header is damaged: it says {said:,} {what} and has {there:,} "
-            f"{units}; replace it"
-        )
+def _count(lines: Sequence[Words], number: int) -> int | None:
+    """The whole number with which a line begins; None where it does not."""
+    words = lines[number] if number < len(lines) else ()
+    return int(words[0]) if words and re.fullmatch(r"-?\d+", words[0]) else None
 
 
-def _header(file: BinaryIO) -> Iterator[list[str]]:
-    """The first lines, as words."""
-    for _ in range(LINES):
-        line = file.readline(WIDTH)
-        if not line:
-            return
-        yield line.decode(errors="replace").split()
+def _block(lines: Sequence[Words], number: int, first: int) -> list[Block]:
+    count = _count(lines, number)
+    return [] if count is None else [Block(count, first)]
 
 
-def _integers(words: Sequence[str]) -> list[int]:
-    """The whole numbers that stand at the beginning."""
-    found = []
-    for word in words:
-        if not re.fullmatch(r"[-+]?\d{1,30}", word):
-            break
-        found.append(abs(int(word)))
-    return found
+def _gen(lines: Sequence[Words]) -> list[Block]:
+    return _block(lines, 0, 2)
 
 
-def _first(lines: Sequence[Sequence[str]], number: int) -> list[int]:
-    return _integers(lines[number][:1]) if number < len(lines) else []
+def _gro(lines: Sequence[Words]) -> list[Block]:
+    return _block(lines, 1, 2)
 
 
-def _gen(lines: Sequence[Sequence[str]]) -> list[int]:
-    return _first(lines, 0)
+def _cube(lines: Sequence[Words]) -> list[Block]:
+    # a negative number says that more numbers follow the atoms
+    return [Block(abs(count), first) for count, first in _block(lines, 2, 6)]
 
 
-def _gro(lines: Sequence[Sequence[str]]) -> list[int]:
-    return _first(lines, 1)
+def _poscar(lines: Sequence[Words]) -> list[Block]:
+    """After five lines, perhaps the elements; then how many atoms there are of each."""
+    number = 5 if _count(lines, 5) is not None else 6
+    if _count(lines, number) is None:
+        return []
+    counts = re.match(r"(?:-?\d+\s+)*", " ".join(lines[number]) + " ")
+    selective = (
+        number + 1 < len(lines) and lines[number + 1][:1] and lines[number + 1][0][0] in "sS"
+    )
+    assert counts is not None
+    return [Block(sum(map(int, counts[0].split())), number + (3 if selective else 2))]
 
 
-def _cube(lines: Sequence[Sequence[str]]) -> list[int]:
-    # each line has up to six values of the grid; its size along an axis is at most their number
-    axes = [count // 6 for row in range(3, 6) for count in _first(lines, row)]
-    return [*_first(lines, 2), *axes]
+def _xsf(lines: Sequence[Words]) -> list[Block]:
+    """Blocks after the word PRIMCOORD, as far as they begin in the header."""
+    starts = [n for n, words in enumerate(lines) if words and words[0].upper() == "PRIMCOORD"]
+    return [block for start in starts for block in _block(lines, start + 1, start + 2)]
 
 
-def _poscar(lines: Sequence[Sequence[str]]) -> list[int]:
-    # after five lines, perhaps the elements, then how many atoms there are of each
-    return [sum(_integers(line)) for line in islice(lines, 5, 7)]
+def _is_number(word: str) -> bool:
+    return re.fullmatch(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?", word) is not None
 
 
-def _xsf(lines: Sequence[Sequence[str]]) -> list[int]:
-    found = []
-    for number, line in enumerate(lines):
-        if line and line[0].upper() == "PRIMCOORD":
-            found += _first(lines, number + 1)
-        elif line and line[0].upper() == "ANIMSTEPS":
-            found += _integers(line[1:2])
-    return found
+def _numbers(words: Words, first: int, last: int) -> bool:
+    return len(words) >= last and all(map(_is_number, words[first:last]))
 
 
-#: By the ending of the file: the counts in its first lines.
-COUNTS: dict[str, Callable[[Sequence[Sequence[str]]], list[int]]] = {
-    ".gen": _gen,
-    ".gro": _gro,
-    ".cube": _cube,
-    ".vasp": _poscar,
-    ".poscar": _poscar,
-    ".contcar": _poscar,
-    ".xsf": _xsf,
+#: By the ending of the file: where the atoms are, and whether a line is one of them.
+FORMATS: dict[str, tuple[Callable[[Sequence[Words]], list[Block]], Callable[[Words], bool]]] = {
+    ".gen": (_gen, lambda words: _numbers(words, 0, 5)),
+    ".gro": (_gro, lambda words: bool(words) and not _is_number(words[0])),
+    ".cube": (_cube, lambda words: len(words) == 5 and words[0].isdigit()),
+    ".xsf": (_xsf, lambda words: _numbers(words, 1, 4)),
+    **dict.fromkeys(
+        (".vasp", ".poscar", ".contcar"), (_poscar, lambda words: _numbers(words, 0, 3))
+    ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def _parse(piece: Piece) -> Structure:
         shape = io.StringIO(text)
         loaded = trimesh.load(shape, file_type="obj", process=False, maintain_order=True)
     else:
-        if suffix in DECLARED:
+        if suffix in DECLARED or (suffix == ".stl" and is_text_stl(piece.path)):
             check_whole(piece.path)
         loaded = trimesh.load(piece.path, process=False)
     if isinstance(loaded, trimesh.Scene):
@@ -69,16 +70,16 @@ DECLARED = (".ply", ".off")
 
 
 def check_whole(path: Path) -> None:
-    """A file of text has as many vertices and faces as it says."""
-    start = path.read_bytes()[:4096]
-    if path.suffix.lower() == ".ply" and b"format ascii" not in start:
+    """A file of text has as many vertices and faces as it says; an STL only whole triangles."""
+    content = path.read_bytes()
+    if path.suffix.lower() == ".ply" and b"format ascii" not in content[:4096]:
         return  # trimesh counts the bytes
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        return  # not of text
+    text = content.decode("utf-8-sig", errors="replace")
     lines = [line.split("#")[0].split() for line in text.splitlines()]
     lines = [line for line in lines if line]
+    if path.suffix.lower() == ".stl":
+        check_triangles(lines)
+        return
     if path.suffix.lower() == ".ply":
         end = next((k for k, line in enumerate(lines) if line[0] == "end_header"), None)
         if end is None:
@@ -97,6 +98,25 @@ def check_whole(path: Path) -> None:
         raise ValueError(
             f"its header says {declared} vertices and faces, but there are {there}; correct it"
         )
+
+
+def is_text_stl(path: Path) -> bool:
+    """Whether it is of text: a binary one has 50 bytes for each triangle, as many as it says."""
+    with path.open("rb") as file:
+        start = file.read(84)
+    count = int.from_bytes(start[80:84], "little")
+    return start.lstrip().startswith(b"solid") and path.stat().st_size != 84 + 50 * count
+
+
+def check_triangles(lines: Sequence[Sequence[str]]) -> None:
+    """Each facet of an STL of text has three vertices with three numbers each, and an end."""
+    order = ["facet", "outer", "vertex", "vertex", "vertex", "endloop", "endfacet"]
+    inner = [line for line in lines if line[0].lower() not in ("solid", "endsolid")]
+    for number, line in enumerate(inner):
+        if line[0].lower() != order[number % 7] or (number % 7 in (2, 3, 4) and len(line) != 4):
+            raise ValueError(f"is damaged: {shown(' '.join(line))!r} is out of place; replace it")
+    if len(inner) % 7 or lines[-1][0].lower() != "endsolid":
+        raise ValueError("is cut off: its last triangle or its end is missing; replace it")
 
 
 def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
