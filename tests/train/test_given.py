@@ -39,7 +39,8 @@ def trained(folder: Path, data: dict, **train: object) -> Path:
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = {"path": str(sample("molecules")), "targets": "targets.csv", "columns": "boiling_point"}
-    return trained(tmp_path_factory.mktemp("molecules"), data)
+    folder = tmp_path_factory.mktemp("molecules")
+    return trained(folder, data, epochs=15, learning_rate=0.1, batch_size=4)  # so that it sees size
 
 
 @pytest.fixture
@@ -90,6 +91,9 @@ def test_every_way_to_give_a_graph(run: Trained, directory: Path, tmp_path: Path
         found = run.predict(way).value
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6, msg=name)
     torch.testing.assert_close(run(raw[0]), expected)
+    twice = run.read(WATER)[0]
+    twice.pos_scale = 1.0  # scaled once more, as if nobody knew
+    assert abs(run.predict(twice).value - expected).item() > 1e-3 * expected.abs().item()
     out = tmp_path / "p.csv"
     assert main(["predict", str(directory), str(WATER), "--out", str(out)]) == 0
     with out.open() as file:

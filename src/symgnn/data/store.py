@@ -23,6 +23,7 @@ import numpy as np
 from filelock import FileLock
 
 from symgnn.data.download import CHUNK, LIMITS, Limits, download
+from symgnn.data.npz import load_npz
 from symgnn.progress import OnProgress, bar
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -258,12 +259,9 @@ def save(path: Path, arrays: Arrays) -> None:
 def read_arrays(path: Path) -> Arrays:
     """All arrays of an npz file; ValueError where it is none, or damaged."""
     try:
-        with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
+        return load_npz(path)
+    except ValueError as error:
+        reason = str(error).partition("\n")[0]
         raise ValueError(f"{path}: cannot be read as npz ({reason}); replace it") from None
 
 

@@ -199,7 +199,7 @@ def _unit(name: str, task: Mapping[str, Any]) -> str:
 
 def _number(cell: Mapping[str, Any]) -> str:
     mean, deviation = cell["mean"], cell["deviation"]
-    if mean is None:
+    if mean is None or mean != mean:  # not defined, such as R2 of one graph
         return "–"
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g}±{deviation:.2g}"
 

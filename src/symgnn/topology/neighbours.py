@@ -33,6 +33,8 @@ _TIE = 64.0
 _TIE_LEAST = 8.0
 # Neighbours asked for beyond the k-th, to see whether the ties end there.
 _SPARE = 8
+# Squares of larger coordinates overflow in float64, in which all distances are computed.
+_LARGEST = 1e150
 # Rows per ball query: its answer is made of Python lists, too large to hold for all rows at once.
 _CHUNK = 8192
 # Bytes for each edge while a graph is made, and while further ties are looked for; measured.
@@ -53,6 +55,12 @@ def _check_pos(pos: Any) -> None:
         row = int(bad.nonzero()[0])
         raise ValueError(
             f"pos must be finite, got {pos[row].tolist()} in row {row}; drop or fix it"
+        )
+    largest = float(pos.detach().abs().max()) if pos.numel() else 0.0
+    if largest > _LARGEST:
+        raise ValueError(
+            f"pos must be at most {_LARGEST:g}, got {largest:g}, whose square overflows; "
+            "fix it, or give coordinates in a larger unit"
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,8 +32,8 @@ def _mean(labels: Tensor) -> Tensor:
 def _constants(labels: Tensor) -> dict[str, Tensor]:
     """The best constants for squared and absolute errors."""
     return {
+        "median of the training targets": torch.from_numpy(np.nanmedian(labels.numpy(), axis=0)),
         "mean of the training targets": _mean(labels),
-        "median of the training targets": labels.nanmedian(0).values,
     }
 
 
@@ -129,9 +130,10 @@ def baseline(judge: Judge, y: Tensor, pos: Tensor | None = None) -> Baseline:
 
 
 def _best(name: str, values: Tensor) -> int:
-    """The first of the best."""
-    value = -values if is_rising(name) else values
-    return int(value.nan_to_num(torch.inf).argmin())
+    """The first of the best, to rounding."""
+    value = (-values if is_rising(name) else values).nan_to_num(torch.inf)
+    bound = value.min() + 1e-9 * value.min().abs()
+    return int((value <= bound).double().argmax())
 
 
 def _classes(y: Tensor, task: Task, weights: Tensor | None) -> dict[str, Tensor]:

@@ -13,6 +13,8 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.table import shown
+from symgnn.data.npz import load_npz
 from symgnn.data.rescaling import LENGTHS, SCALE, as_number
 
 FIELDS = ("z", "x", "edge_attr", "face")
@@ -23,11 +25,9 @@ SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 def parse_npz(piece: Piece, how: How) -> list[Structure]:
     """A graph from arrays named as PyG's; with `pos [T, N, n]` (or `R`), T graphs."""
     try:
-        with np.load(piece.path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except Exception as error:  # a damaged or foreign file raises almost anything
-        holds = str(error).startswith("Object arrays")  # which numpy would unpickle
-        reason = "it holds Python objects" if holds else "it is damaged, or no .npz"
+        arrays = load_npz(piece.path)
+    except ValueError as error:
+        reason = shown(str(error).partition("\n")[0])
         raise ValueError(f"cannot be read ({reason}); save arrays with numpy.savez") from None
     if "pos" not in arrays and "R" in arrays:
         arrays["pos"] = arrays.pop("R")

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from symgnn.data.files.structure import How, Piece, Rows, Structure, require
-from symgnn.data.files.table import read_table
+from symgnn.data.files.table import read_table, shown
 
 END = "$$$$"
+#: Atoms of a molecule, with its hydrogens, that RDKit finds a conformer of in minutes.
+LARGEST = 1000
 #: The columns of `edge_attr`.
 BONDS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
 
@@ -107,12 +109,15 @@ def parse_smiles(piece: Piece, how: How) -> list[Structure]:
     with BlockLogs():
         molecule = Chem.MolFromSmiles(smiles, sanitize=False)
         if molecule is None or not molecule.GetNumAtoms():
-            raise ValueError(f"{name or 'it'}: RDKit cannot read the SMILES {smiles!r}")
+            raise ValueError(
+                f"{shown(name) or 'it'}: RDKit cannot read the SMILES {shown(smiles)!r}"
+            )
         try:
             _sanitize(molecule)
             molecule = conformer(molecule, how.seed)
         except ValueError as error:
-            called = f"{name} ({smiles})" if name not in ("", smiles) else smiles
+            called = shown(smiles)
+            called = f"{shown(name)} ({called})" if name not in ("", smiles) else called
             raise ValueError(f"{called}: {error}") from None
     found = _structure(molecule, piece, name, piece.place.removeprefix("row "), values)
     found.value_units, found.smiles = units, smiles
@@ -133,6 +138,11 @@ def conformer(molecule: Any, seed: int) -> Any:
             f"it is {fragments} molecules, and RDKit cannot tell how they lie; keep one of them"
         )
     molecule = AddHs(molecule)
+    if molecule.GetNumAtoms() > LARGEST:
+        raise ValueError(
+            f"it has {molecule.GetNumAtoms():,} atoms, and conformers are made of up to {LARGEST:,}"
+            "; give its coordinates in an SDF or XYZ file"
+        )
     parameters: Any = rdDistGeom.ETKDGv3()
     parameters.randomSeed = seed
     if rdDistGeom.EmbedMolecule(molecule, parameters) != 0:

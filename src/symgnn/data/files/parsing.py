@@ -76,7 +76,11 @@ def _attempt(job: tuple[File, Piece], how: How) -> tuple[int, list[Structure] | 
         found = file.reader.parse(piece, how)
     except Exception as error:  # files are damaged in many ways, and libraries raise anything
         reason = str(error).strip().partition("\n")[0]
-        if not isinstance(error, ValueError) or not reason:
+        if len(reason) > 400:  # a library quotes all that it could not read
+            reason = f"{reason[:200]} ... {reason[-100:]}"
+        if isinstance(error, MemoryError | RecursionError):
+            reason = "it asks for more memory than there is, or is damaged; replace it"
+        elif not isinstance(error, ValueError) or not reason:
             reason = f"cannot be read ({type(error).__name__}{': ' if reason else ''}{reason})"
         named = reason.startswith((str(piece.path), str(piece.path.parent) + os.sep))
         return piece.size, reason if named else f"{piece.where}: {reason}"

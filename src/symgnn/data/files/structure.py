@@ -82,6 +82,8 @@ def check_sizes(structure: Structure) -> None:
         raise ValueError(f"z: is {structure.z.dtype}; atomic numbers are whole numbers")
     if structure.z is not None and structure.x is None and structure.z.min(initial=1) < 1:
         raise ValueError(f"z: holds {structure.z.min()}, which is not an atomic number")
+    if structure.z is not None and structure.x is None and structure.z.max(initial=1) > 118:
+        raise ValueError(f"z: holds {structure.z.max()}, which is not an atomic number")
     face = structure.face
     if face is not None and not (face.ndim == 2 and len(face) == 3):
         raise ValueError(f"face: has shape {list(face.shape)}; it must be [3, F]")

@@ -100,8 +100,14 @@ def not_among(option: str, given: object, known: Iterable[str], what: str) -> st
     lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(given).lower(), lower, 1, 0.5)
     hint = f"did you mean {lower[near[0]]!r}? There are" if near else "there are"
-    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"{option}: {given!r} is not {what}; {hint} {listed or 'none'}"
+    listed = ", ".join(map(shown, names[:12])) + (", ..." if len(names) > 12 else "")
+    return f"{option}: {shown(given)!r} is not {what}; {hint} {listed or 'none'}"
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: a long one by its beginning and end."""
+    text = str(value)
+    return text if len(text) <= 100 else f"{text[:60]} ... {text[-30:]}"
 
 
 def is_number(cell: object) -> bool:
@@ -131,7 +137,7 @@ def as_numbers(
         return array.astype(np.float64)
     for index, cell in enumerate(array.reshape(-1)):
         if not is_number(cell):
-            said = f"{str(cell)!r} is not a number" if str(cell).strip() else "is empty"
+            said = f"{shown(cell)!r} is not a number" if str(cell).strip() else "is empty"
             raise ValueError(f"{where(index)}: {said}; give a number")
         if not math.isfinite(float(cell)):
             raise ValueError(f"{where(index)}: is {cell}; give a finite number")
