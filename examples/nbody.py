@@ -24,16 +24,16 @@ from rich.console import Console
 
 from symgnn.train import keep_memory
 from symgnn.train.config import Config, read_config
-from symgnn.train.run import finish, train
+from symgnn.train.training import finish, train
 
 CONFIG = Path(__file__).parent / "configs" / "nbody.yaml"
 
 
 def run(config: Config, out: Path) -> float:
     """The test error of the weights with the lowest validation error."""
-    splits = train(config, out, resume=True, console=Console())
-    assert splits is not None  # in the first process
-    return finish(out, splits)["test"]["mse"]["mean"]
+    trained = train(config, out, resume=True, console=Console())
+    assert trained is not None  # in the first process
+    return finish(trained)["test"]["mse"]["mean"]
 
 
 def main() -> None:

@@ -188,3 +188,17 @@ def random_model(architecture, *, seed: int = 0, noise: float = 0.2, **options) 
         for parameter in model.parameters():
             parameter.data += noise * torch.randn_like(parameter)
     return model.eval()
+
+
+def train_ensemble(ensemble, batch, loss, epochs, record=False, learning_rate=1e-3):  # type: ignore[no-untyped-def]
+    """Train an ensemble on one batch with Adam; the losses `[epochs, S]`."""
+    optimizer = torch.optim.Adam(ensemble.parameters(), learning_rate, fused=True)
+    step = ensemble.recorded(loss, batch) if record else None
+    assert step is not None or not record
+    history = []
+    ensemble.train()
+    for _ in range(epochs):
+        history.append(step(batch, 1.0) if step else ensemble.gradients(loss, batch))
+        optimizer.step()
+    ensemble.eval()
+    return torch.stack(history)

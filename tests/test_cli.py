@@ -12,7 +12,7 @@ import symgnn
 from symgnn import demo
 from symgnn.cli import main, make_parser
 from symgnn.commands import COMMANDS
-from symgnn.train.quiet import quiet
+from symgnn.train.devices import quiet
 from trainings import SMALL
 
 
@@ -137,8 +137,8 @@ def test_training_prints_nothing_of_lightning(tmp_path: Path) -> None:
         assert word not in done.stdout
 
 
-def test_lightning_speaks_again_afterwards() -> None:
-    logger = logging.getLogger("lightning.pytorch")
+def test_fabric_speaks_again_afterwards() -> None:
+    logger = logging.getLogger("lightning_fabric")
     before = logger.level
     with quiet():
         assert not logger.isEnabledFor(logging.INFO)

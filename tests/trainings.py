@@ -60,7 +60,7 @@ def solids(
 
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["symgnn.train.run", "symgnn.report.run"])
+_context.set_forkserver_preload(["symgnn.train.training", "symgnn.report.run"])
 
 
 def start(config: dict, out: Path, crash: tuple[str, int] | None = None, rank: dict | None = None):
@@ -84,16 +84,13 @@ def start_two(config: dict, out: Path) -> list:
 def _train(config: dict, out: Path, crash: tuple[str, int] | None, rank: dict) -> None:
     os.environ |= {name: str(value) for name, value in rank.items()}
     import torch
-    from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
     from symgnn.data import registry
     from symgnn.train.config import resolve
-    from symgnn.train.run import finish, train
+    from symgnn.train.training import finish, train
 
     torch.set_num_threads(1)
     registry.DATASETS["solids"] = registry.Dataset("solids", "made", (5, 5, 5), solids)
-    if rank:  # Lightning has looked for it when it was imported, before the fork
-        rank_zero_only.rank = rank["RANK"]
     if crash is not None:
         _crash_at(*crash)
     try:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
 
+from helpers import train_ensemble
 from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
@@ -18,7 +19,7 @@ from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import pairs_of, reader_of
 from symgnn.nn.sources import d2, e, position, reduce, v
 from symgnn.topology import Topology, knn_graph
-from symgnn.train import Seeds
+from symgnn.train import Ensemble
 
 #: The largest difference, relative to the largest number compared.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
@@ -421,12 +422,11 @@ def test_many_initialisations(name: str) -> None:
     def loss(out: Tensor, data: Batch) -> Tensor:
         return (out - 1).square().mean()
 
-    together = Seeds(lambda: of_name(name)[0].double(), 2)
-    losses = together.fit(batch, loss, epochs=4, learning_rate=1e-4)
-    alone = Seeds(lambda: of_name(name)[0].double(), [1])
-    torch.testing.assert_close(
-        alone.fit(batch, loss, epochs=4, learning_rate=1e-4)[:, 0], losses[:, 1]
-    )
+    together = Ensemble(lambda: of_name(name)[0].double(), 2)
+    losses = train_ensemble(together, batch, loss, 4, learning_rate=1e-4)
+    alone = Ensemble(lambda: of_name(name)[0].double(), [1])
+    found = train_ensemble(alone, batch, loss, 4, learning_rate=1e-4)
+    torch.testing.assert_close(found[:, 0], losses[:, 1])
     assert float(losses[-1].sum()) < float(losses[0].sum())
 
 

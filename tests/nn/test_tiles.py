@@ -6,8 +6,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 import symgnn
+from helpers import train_ensemble
 from symgnn.nn import tiles
-from symgnn.train import Seeds
+from symgnn.train import Ensemble
 
 
 @pytest.fixture
@@ -107,9 +108,9 @@ def test_torch_func(batch, monkeypatch) -> None:
 def test_many_initialisations(width, batch, monkeypatch) -> None:
     def run() -> list[Tensor]:
         torch.manual_seed(2)
-        seeds = Seeds(lambda: model(outputs=len(batch.y), mlp_hidden=width), 3)
-        losses = seeds.fit(batch, loss, epochs=3)
-        return [losses, *seeds.parameters.values()]
+        ensemble = Ensemble(lambda: model(outputs=len(batch.y), mlp_hidden=width), 3)
+        losses = train_ensemble(ensemble, batch, loss, 3)
+        return [losses, *ensemble.parameters()]
 
     def loss(out: Tensor, data: Batch) -> Tensor:
         return nn.functional.cross_entropy(out, data.y)

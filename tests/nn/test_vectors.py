@@ -14,7 +14,7 @@ from symgnn.audit import audit
 from symgnn.data import polytopes
 from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, build
 from symgnn.topology import knn_graph
-from symgnn.train import Seeds
+from symgnn.train import Ensemble
 
 TASKS = ("node-vectors", "graph-vectors")
 PEERS = ("egnn", "schnet", "dimenet", "dimenet++", "isogcn")
@@ -213,7 +213,7 @@ def test_seeds_autocast_and_types(task: str) -> None:
     def make() -> torch.nn.Module:
         return build("dgn", task=task, hidden=4, outputs=2, aggregation="sum")
 
-    found = Seeds(make, [3, 4])(batch)
+    found = Ensemble(make, [3, 4])(batch)
     for k, seed in enumerate((3, 4)):
         torch.manual_seed(seed)
         torch.testing.assert_close(found[k], make()(batch), rtol=1e-4, atol=1e-5)

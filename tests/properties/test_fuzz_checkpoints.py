@@ -15,7 +15,7 @@ import symgnn
 from symgnn.cli import main
 from symgnn.data import polytopes
 from symgnn.train.config import resolve
-from symgnn.train.run import finish, train
+from symgnn.train.training import finish, train
 
 CONFIG = {
     "data": {"name": "polytopes-3d", "copies": 1, "node_features": True, "drop": ["x"]},
@@ -30,9 +30,9 @@ FILES = ("seeds-1-2/best.ckpt", "run.json", "config.yaml")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was trained and measured."""
     out = tmp_path_factory.mktemp("good") / "run"
-    splits = train(resolve(CONFIG), out)
-    assert splits is not None
-    finish(out, splits)
+    run = train(resolve(CONFIG), out)
+    assert run is not None
+    finish(run)
     return out
 
 

@@ -14,7 +14,7 @@ from symgnn.cli import main
 from symgnn.train import cross_validation
 from symgnn.train.config import Config, resolve
 from symgnn.train.cross_validation import over_folds, train_folds
-from symgnn.train.run import train
+from symgnn.train.training import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 COUNT = 18

@@ -18,7 +18,7 @@ from symgnn.cli import main
 from symgnn.data import sample
 from symgnn.data.rescaling import AtScale, at_scale, scales_of
 from symgnn.data.task import Splits, Task
-from symgnn.train.trained import Trained
+from symgnn.train.trained_run import Run
 
 pytest.importorskip("rdkit")
 WATER = sample("molecules") / "water.xyz"
@@ -44,7 +44,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(directory: Path) -> Trained:
+def run(directory: Path) -> Run:
     return symgnn.load(directory)
 
 
@@ -58,7 +58,7 @@ def of_meshes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------ the scale of a graph
 
 
-def test_every_way_to_give_a_graph(run: Trained, directory: Path, tmp_path: Path) -> None:
+def test_every_way_to_give_a_graph(run: Run, directory: Path, tmp_path: Path) -> None:
     assert run.scale != 1.0
     atoms, raw = ase.io.read(WATER), symgnn.data.read(WATER, elements=ELEMENTS)
     bare = raw[0].clone()
@@ -101,7 +101,7 @@ def test_every_way_to_give_a_graph(run: Trained, directory: Path, tmp_path: Path
     assert float(row["boiling_point [K]"]) == pytest.approx(expected.item(), rel=1e-6)
 
 
-def test_graphs_of_a_split(run: Trained) -> None:
+def test_graphs_of_a_split(run: Run) -> None:
     test = run.splits().test
     names = [graph.name for graph in test]
     files = [sample("molecules") / f"{name}.xyz" for name in names]
@@ -116,7 +116,7 @@ def test_graphs_of_a_split(run: Trained) -> None:
     assert run.evaluate(raw)["mae"] == pytest.approx(run.evaluate("test")["mae"], rel=1e-5)
 
 
-def test_a_batch_of_different_scales(run: Trained) -> None:
+def test_a_batch_of_different_scales(run: Run) -> None:
     files = sorted(sample("molecules").glob("*.xyz"))[:2]
     graphs = [
         symgnn.data.read(file, elements=ELEMENTS, scale=scale)[0]
@@ -127,7 +127,7 @@ def test_a_batch_of_different_scales(run: Trained) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), "half", torch.zeros(0)])
-def test_a_scale_is_a_positive_number(run: Trained, wrong: object) -> None:
+def test_a_scale_is_a_positive_number(run: Run, wrong: object) -> None:
     graph = run.read(WATER)[0]
     graph.pos_scale = wrong
     with pytest.raises(ValueError, match=r"^pos_scale: is .*; give a positive number"):
@@ -217,7 +217,7 @@ def test_units_that_are_not_known(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ what can be given
 
 
-def test_smiles(run: Trained, directory: Path, tmp_path: Path) -> None:
+def test_smiles(run: Run, directory: Path, tmp_path: Path) -> None:
     given = ["O", "CCO", "O", str(WATER)]
     found = run.predict(given)
     assert found.value.shape == (4, 1)
@@ -231,7 +231,7 @@ def test_smiles(run: Trained, directory: Path, tmp_path: Path) -> None:
     assert [row["name"] for row in rows] == ["O", "CCO", "O", "water"]
 
 
-def test_files_of_one_name(run: Trained, tmp_path: Path) -> None:
+def test_files_of_one_name(run: Run, tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "final.xyz").write_text(WATER.read_text())
@@ -251,14 +251,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("given", WRONG)
-def test_texts_that_are_nothing(given: str, run: Trained) -> None:
+def test_texts_that_are_nothing(given: str, run: Run) -> None:
     with pytest.raises(ValueError, match=WRONG[given]) as error:
         run.predict(given)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("given", [5, None, {"pos": 1}, b"x", [5], ["O", 3.0], torch.rand(2), 1j])
-def test_what_cannot_be_given(given: object, run: Trained) -> None:
+def test_what_cannot_be_given(given: object, run: Run) -> None:
     for call in (run.predict, run.read):
         with pytest.raises(ValueError, match=r"^data: cannot be a \w+; give a file, a folder") as e:
             call(given)
@@ -267,7 +267,7 @@ def test_what_cannot_be_given(given: object, run: Trained) -> None:
         run.evaluate(given)  # type: ignore[arg-type]
 
 
-def test_names_of_splits(run: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_splits(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"^split: 'tset' is not a split; did you mean 'test'"):
         run.evaluate("tset")
     monkeypatch.chdir(tmp_path)
@@ -276,12 +276,12 @@ def test_names_of_splits(run: Trained, tmp_path: Path, monkeypatch: pytest.Monke
         run.predict("test")
 
 
-def test_graphs_without_answers_are_not_measured(run: Trained) -> None:
+def test_graphs_without_answers_are_not_measured(run: Run) -> None:
     with pytest.raises(ValueError, match=r"^y: graph 0 has none"):
         run.evaluate(run.read(WATER))
 
 
-def test_evaluating_checks_the_form_of_graphs(run: Trained) -> None:
+def test_evaluating_checks_the_form_of_graphs(run: Run) -> None:
     graph = symgnn.data.read(WATER, elements=["O", "N", "C", "H"])[0]
     graph.y = torch.zeros(1, 1)
     with pytest.raises(ValueError, match=r"^x: its columns are not the elements H, C, N, O"):
@@ -339,7 +339,7 @@ def test_measured_classes(of_meshes: Path, tmp_path: Path) -> None:
     assert {row["name"]: row["shape measured"] for row in rows}.items() <= known.items()
 
 
-def test_one_seed_has_no_deviation(run: Trained) -> None:
+def test_one_seed_has_no_deviation(run: Run) -> None:
     value, deviation = run.predict(WATER)
     assert value.shape == (1, 1)
     assert deviation is None

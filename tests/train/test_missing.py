@@ -15,7 +15,7 @@ from symgnn.data.task import Splits, Task
 from symgnn.train.config import resolve
 from symgnn.train.metrics import Judge, Metrics, Scaler, balanced, loss_sums
 from symgnn.train.prepare import measure
-from symgnn.train.run import finish, train
+from symgnn.train.training import finish, train
 from trainings import solids
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -237,8 +237,8 @@ def test_monitor_needs_labels(tmp_path: Path) -> None:
         train(asked, tmp_path / "run")
     asked = config(tmp_path, ["energy", "gap"], "data.split={column: part}")
     out = tmp_path / "other"
-    parts = train(asked, out)
-    assert parts is not None
-    metrics = finish(out, parts)
+    run = train(asked, out)
+    assert run is not None
+    metrics = finish(run)
     assert np.isnan(metrics["validation"]["mae gap"]["mean"])
     assert np.isfinite(metrics["validation"]["mae energy"]["mean"])

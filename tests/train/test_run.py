@@ -15,12 +15,12 @@ from symgnn.cli import main
 from symgnn.data import registry
 from symgnn.train import datasets
 from symgnn.train.checkpoint import read_checkpoint
+from symgnn.train.checkpointing import read_log
 from symgnn.train.config import Config, resolve
-from symgnn.train.keeper import read_log
 from symgnn.train.loader import Batches
 from symgnn.train.prepare import make_model
-from symgnn.train.run import finish, train
-from symgnn.train.trained import Trained, load
+from symgnn.train.trained_run import Run, load
+from symgnn.train.training import finish, train
 from trainings import SMALL, solids
 
 pytestmark = pytest.mark.usefixtures("one_thread", "with_solids")
@@ -38,10 +38,10 @@ def config(*changes: str, data: dict | None = None, model: dict | None = None) -
     return resolve({**given, "train": {"epochs": 2, "batch_size": 2}}, changes)
 
 
-def trained(out: Path, *changes: str, **sections: dict) -> Trained:
-    splits = train(config(*changes, **sections), out)
-    assert splits is not None
-    finish(out, splits)
+def trained(out: Path, *changes: str, **sections: dict) -> Run:
+    run = train(config(*changes, **sections), out)
+    assert run is not None
+    finish(run)
     return load(out)
 
 

@@ -23,8 +23,8 @@ from symgnn.report.run import write_run_report
 from symgnn.train.config import resolve
 from symgnn.train.metrics import Judge, Metrics, Scaler
 from symgnn.train.prepare import measure
-from symgnn.train.run import finish, train
-from symgnn.train.trained import Trained, load
+from symgnn.train.trained_run import Run, load
+from symgnn.train.training import finish, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 MODEL = {"block": "dgn", "hidden": 8, "layers": 2, "aggregation": "sum"}
@@ -55,12 +55,12 @@ def section(path: Path, columns: str | list[str], level: str = "node-vectors", *
     return {"path": str(path), "columns": columns, "level": level, "radius": 6.0, **more}
 
 
-def trained(out: Path, data: dict, *changes: str, epochs: int = 3, **model: object) -> Trained:
+def trained(out: Path, data: dict, *changes: str, epochs: int = 3, **model: object) -> Run:
     given = {"data": data, "model": {**MODEL, **model}}
     config = resolve({**given, "train": {"epochs": epochs, "batch_size": 4}}, changes)
-    splits = train(config, out)
-    assert splits is not None
-    finish(out, splits)
+    run = train(config, out)
+    assert run is not None
+    finish(run)
     return load(out)
 
 

@@ -6,12 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
-from torch_geometric.loader import DataLoader
 
 import symgnn
-from symgnn.train import Seeds, keep_memory
+from helpers import train_ensemble
+from symgnn.train import Ensemble, keep_memory
 from symgnn.train.replay import record
-from symgnn.train.seeds import _prepared
 
 
 def solids() -> Batch:
@@ -32,10 +31,11 @@ def test_seed_s_of_many_is_seed_s_alone(name: str, psi: str) -> None:
     """Trained together or alone, or by an ordinary loop: the same, to rounding."""
     data = solids()
     data.pos = data.pos.double()
-    together = Seeds(lambda: make(name, coordinate_map=psi).double(), 3)
-    losses = together.fit(data, cross_entropy, epochs=20)
-    alone = Seeds(lambda: make(name, coordinate_map=psi).double(), [2])
-    torch.testing.assert_close(alone.fit(data, cross_entropy, epochs=20)[:, 0], losses[:, 2])
+    together = Ensemble(lambda: make(name, coordinate_map=psi).double(), 3)
+    losses = train_ensemble(together, data, cross_entropy, 20)
+    alone = Ensemble(lambda: make(name, coordinate_map=psi).double(), [2])
+    found = train_ensemble(alone, data, cross_entropy, 20)
+    torch.testing.assert_close(found[:, 0], losses[:, 2])
     torch.testing.assert_close(alone(data)[0], together(data)[2])
 
     torch.manual_seed(2)
@@ -46,21 +46,24 @@ def test_seed_s_of_many_is_seed_s_alone(name: str, psi: str) -> None:
         cross_entropy(model(data), data).backward()
         optimiser.step()
     torch.testing.assert_close(together(data)[2], model(data))
-    other = make(name, coordinate_map=psi).double()
-    other.load_state_dict(together.member(2))
-    torch.testing.assert_close(other(data), model(data))
+    torch.testing.assert_close(together.member(2)(data), model(data))
 
 
+@pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("psi", ["identity", "neighbour-sum"])
 @pytest.mark.parametrize("name", ["gn", "sdgn", "agn", "cgn"])
-def test_a_recorded_step_is_the_step(name: str, psi: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_step_is_the_step(name: str, psi: str, count: int) -> None:
     """Replayed from a record, training is the same to the last digit."""
-    losses = []
-    for worth in (1, 10**6):
-        monkeypatch.setattr("symgnn.train.seeds.WORTH_RECORDING", worth)
-        seeds = Seeds(lambda: make(name, coordinate_map=psi), 3)
-        assert worth > 1 or seeds._recorded(cross_entropy, _prepared(seeds.model, solids()))
-        losses.append(seeds.fit(solids(), cross_entropy, epochs=15))
+    losses = [
+        train_ensemble(
+            Ensemble(lambda: make(name, coordinate_map=psi), count),
+            solids(),
+            cross_entropy,
+            15,
+            record=record,
+        )
+        for record in (True, False)
+    ]
     assert torch.equal(*losses)
 
 
@@ -87,9 +90,7 @@ def test_random_operations_stay_random() -> None:
     assert len(draws) > 1
 
 
-def test_a_model_that_cannot_be_recorded_trains_all_the_same(monkeypatch) -> None:
-    monkeypatch.setattr("symgnn.train.seeds.WORTH_RECORDING", 1)
-
+def test_a_model_with_buffers_is_not_recorded() -> None:
     class Normed(nn.Module):
         """Has buffers, which a step may change."""
 
@@ -101,8 +102,11 @@ def test_a_model_that_cannot_be_recorded_trains_all_the_same(monkeypatch) -> Non
         def forward(self, data: Data) -> Tensor:
             return self.linear(data.pos[:5] * self.scale)
 
-    losses = Seeds(Normed, 2).fit(solids(), cross_entropy, epochs=5)
+    ensemble = Ensemble(Normed, 2)
+    assert ensemble.recorded(cross_entropy, solids()) is None
+    losses = train_ensemble(ensemble, solids(), cross_entropy, 5)
     assert bool((losses[-1] < losses[0]).all())
+    assert set(ensemble.states()[1]) == {"linear.weight", "linear.bias", "scale"}
 
 
 def test_keep_memory_says_whether_it_could() -> None:
@@ -113,7 +117,7 @@ def test_seeds_differ_and_the_global_generator_is_left_alone() -> None:
     torch.manual_seed(123)
     expected = torch.randn(3)
     torch.manual_seed(123)
-    seeds = Seeds(make, 4)
+    seeds = Ensemble(make, 4)
     assert torch.equal(torch.randn(3), expected)
     outputs = seeds(solids())
     assert outputs.shape == (4, 5, 5)
@@ -121,48 +125,31 @@ def test_seeds_differ_and_the_global_generator_is_left_alone() -> None:
 
 
 def test_training_learns() -> None:
-    seeds = Seeds(lambda: make("agn", aggregation="sum"), 2)
-    epochs: list[int] = []
-    losses = seeds.fit(
-        solids(), cross_entropy, epochs=150, on_epoch=lambda epoch, loss: epochs.append(epoch)
-    )
+    ensemble = Ensemble(lambda: make("agn", aggregation="sum"), 2)
+    losses = train_ensemble(ensemble, solids(), cross_entropy, 150)
     assert losses.shape == (150, 2)
     assert (losses[-1] < 0.5 * losses[0]).all()
-    assert epochs == list(range(150))
 
 
-def test_batches_by_epoch() -> None:
-    graphs = symgnn.data.polytopes(3)
-
-    def batches(epoch: int) -> list[Batch]:
-        order = torch.randperm(5, generator=torch.Generator().manual_seed(epoch)).tolist()
-        return [Batch.from_data_list([graphs[k] for k in order[a : a + 2]]) for a in (0, 2, 4)]
-
-    seeds = Seeds(make, 2)
-    losses = seeds.fit(batches, cross_entropy, epochs=3)
-    assert losses.shape == (3, 2)
-    assert (losses > 0).all()
-    loader = Seeds(make, 2).fit(DataLoader(graphs, batch_size=2), cross_entropy, epochs=3)
-    assert loader.shape == (3, 2)
-    assert (loader[-1] < loader[0]).all()
-
-
-def test_predict_gives_mean_and_deviation() -> None:
-    seeds = Seeds(lambda: make(dropout=0.3), 5)
-    mean, spread = seeds.predict(solids())
-    assert mean.shape == spread.shape == (5, 5)
-    assert (spread > 0).all()
-    again, _ = seeds.predict(solids())
-    assert torch.equal(mean, again)  # dropout is off
+@pytest.mark.parametrize("count", [1, 3])
+def test_states_are_those_of_ordinary_models(count: int) -> None:
+    ensemble, other = Ensemble(make, count), Ensemble(make, range(7, 7 + count))
+    states = ensemble.states()
+    other.load_states(states)
+    assert torch.equal(ensemble(solids()), other(solids()))
+    model = make()
+    model.load_state_dict(states[-1])
+    torch.testing.assert_close(model(solids()), ensemble(solids())[-1])
+    with pytest.raises(ValueError, match="states: there are"):
+        other.load_states([*states, *states])
 
 
 def test_each_seed_draws_its_own_dropout() -> None:
-    seeds = Seeds(lambda: make(dropout=0.5), [7, 7])
-    seeds.model.train()
-    first, second = seeds(solids())
+    ensemble = Ensemble(lambda: make(dropout=0.5), [7, 7])
+    first, second = ensemble.train()(solids())
     assert not torch.allclose(first, second)
 
 
 def test_no_seeds_is_an_error() -> None:
     with pytest.raises(ValueError, match="seeds: is 0; give at least one"):
-        Seeds(make, 0)
+        Ensemble(make, 0)
