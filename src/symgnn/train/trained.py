@@ -137,8 +137,9 @@ class Trained(nn.Module):
         judge = self.facts.judge(self.task, self.scale, train)
         metrics = Metrics(self.task, len(self.models))
         for k in range(len(graphs)):
-            check_answers(graphs[k], self.task, f"graph {k}")
-            self._check(graphs[k])
+            graph = graphs[k]
+            check_answers(graph, self.task, f"graph {k}")
+            self._check(graph)
         scaled = AtScale(graphs, self.scale, answers=self.task.level == "coordinates")
         ready = Graphs(scaled, drop=dropped(self.config), dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
