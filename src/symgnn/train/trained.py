@@ -152,8 +152,9 @@ class Trained(nn.Module):
         trivial = None if self.baseline is None else Metrics(task, len(self.baseline.names))
         masked = may_miss(self.record.get("about", {}))
         for k in range(len(graphs)):
-            check_answers(graphs[k], task, f"graph {k}", masked)
-            self._check(graphs[k])
+            graph = graphs[k]
+            check_answers(graph, task, f"graph {k}", masked)
+            self._check(graph)
         scaled = AtScale(graphs, self.scale, answers=task.lengths)
         ready = Graphs(scaled, drop=dropped(self.config), dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):

@@ -251,6 +251,8 @@ def _by_node(
 
 def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> Found | None:
     """The values of the structures with these names; None if none are asked for or there."""
+    if asked.columns == ():
+        return None
     wanted = list(asked.columns or ["y"])
     levels: tuple[str, ...] = LEVELS
     if asked.place is not None:
