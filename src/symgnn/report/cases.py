@@ -61,7 +61,7 @@ def _targets(outcome: Outcome, picture: Drawn | None, mean: str, graphs: str) ->
     if picture is not None:
         caption = (
             f"{what} predicted for {graphs}{mean}, against those measured. On the line they "
-            "agree; the three worst cases of each target are named."
+            "agree; the three worst cases of each target are ringed and named."
         )
         found.append(markup.figure(picture.png, "Predicted and measured", caption))
     rows = [
