@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data.rescaling import at_scale
+from symgnn.data.task import Task
 from symgnn.store import write_whole
 from symgnn.train.outcomes import KEYS, row_keys
 from symgnn.train.trained import Prediction, Trained
