@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from symgnn.data.task import LENGTHS, Splits, Task
+from symgnn.nn import Model
 from symgnn.store import read_json
 from symgnn.train import datasets
 from symgnn.train.checkpoint import fitting, read_checkpoint
@@ -112,7 +113,7 @@ class Trained(nn.Module):
         metrics = Metrics(self.task, len(self.models))
         for k in range(len(graphs)):
             check_answers(graphs[k], self.task, f"graph {k}")
-        ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
+        ready = Graphs(graphs, drop=self._dropped, dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
@@ -151,6 +152,13 @@ class Trained(nn.Module):
         return found
 
     @property
+    def _dropped(self) -> list[str]:
+        """The values that the models do not read."""
+        model = self.model
+        assert isinstance(model, Model)
+        return [*dropped(self.config), *model.unread]
+
+    @property
     def _dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 
@@ -168,16 +176,14 @@ class Trained(nn.Module):
         if getattr(data, "pos", None) is None:
             raise ValueError("pos: a graph has none; give coordinates [N, n]")
         data, called = copy.copy(data), getattr(data, "name", None)
-        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {
-            *dropped(self.config)
-        }
+        self._check_elements(data)
+        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*self._dropped}
         for name in list(data.keys()):
             if name not in kept:
                 del data[name]
-        self._check_elements(data)
         sizes = sizes_of(data)
         for key, size in self.facts.sizes.items():
-            if sizes[key] != size:
+            if key in sizes and sizes[key] != size:
                 raise ValueError(
                     f"data: {called or 'a graph'} has {key} {sizes[key]}; the run was trained with "
                     f"{size}, so give files of the kind that it was trained on"
@@ -191,6 +197,8 @@ class Trained(nn.Module):
     def _check_elements(self, data: Data) -> None:
         """A column of `x` stands for the same element as in training."""
         elements = self.record.get("about", {}).get("read", {}).get("elements")
+        if {"x", "z"} & {*dropped(self.config)}:
+            return
         if not elements or getattr(data, "z", None) is None or getattr(data, "x", None) is None:
             return
         from ase.data import atomic_numbers
