@@ -140,14 +140,14 @@ class Conv(nn.Module):
         modules = self.measures.by_source()
         state, scale = start(self.spec, pos, topology, x, edge_attr, chunks=chunks, modules=modules)
         if self.block.map is not None and self.block.map.velocity:
-            state.velocity = check_velocity(vel, state.x)
+            state.velocity = check_velocity(vel, state.x, scale)
         with chunks or nullcontext():
             state = self.block(state)
             assert state.v is not None
             rows = state.v.rows
         if self.block.map is None:
             return rows
-        return rows, (state.x if scale is None else state.x / scale).to(pos.dtype)
+        return rows, (state.position if scale is None else state.position / scale).to(pos.dtype)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""

@@ -33,7 +33,7 @@ from symgnn.train.metrics import names_of
 from symgnn.train.missing import check_monitor, missing_line
 from symgnn.train.module import Module
 from symgnn.train.outcomes import Outcomes
-from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
+from symgnn.train.prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
 from symgnn.train.quiet import quiet
 from symgnn.train.run_record import (
@@ -70,7 +70,7 @@ def train(
         if first:
             check_config(out, config, resume)
         splits = splits or datasets.load(config.data)
-        facts = measure(splits, dropped(config), config.train.standardise)
+        facts = measure(splits, dropped(config), config.train.standardise, NodeTypes.of(config))
         make = partial(make_model, config, splits.task, facts.sizes)
         model = make()
         check(config, splits, model)
@@ -189,7 +189,8 @@ def check(config: Config, splits: Splits, model: Model) -> None:
 def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
     """Graphs as the model reads them."""
     dtype = torch.float64 if config.train.precision == "64" else torch.float32
-    return Graphs(graphs, drop=dropped(config), dtype=dtype, angles=model.needs_angles)
+    drop = [*dropped(config), *model.unread]
+    return Graphs(graphs, drop=drop, dtype=dtype, angles=model.needs_angles)
 
 
 def say(console: Console, text: str) -> None:

@@ -18,6 +18,7 @@ import symgnn.data
 from symgnn.data.files.table import not_among
 from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
+from symgnn.nn import Model
 from symgnn.train import datasets
 from symgnn.train.baseline import Baseline
 from symgnn.train.checkpoint import fitting, read_checkpoint
@@ -156,7 +157,7 @@ class Trained(nn.Module):
             check_answers(graph, task, f"graph {k}", masked)
             self._check(graph)
         scaled = AtScale(graphs, self.scale, answers=task.lengths)
-        ready = Graphs(scaled, drop=dropped(self.config), dtype=self._dtype)
+        ready = Graphs(scaled, drop=self._dropped, dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
@@ -229,6 +230,13 @@ class Trained(nn.Module):
         return found
 
     @property
+    def _dropped(self) -> list[str]:
+        """The values that the models do not read."""
+        model = self.model
+        assert isinstance(model, Model)
+        return [*dropped(self.config), *model.unread]
+
+    @property
     def _dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 
@@ -245,8 +253,8 @@ class Trained(nn.Module):
     def _ready(self, data: Data) -> Data:
         """The graph as the models read it."""
         self._check(data)
-        data, drop = copy.copy(at_scale(data, self.scale)), dropped(self.config)
-        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*drop}
+        data = copy.copy(at_scale(data, self.scale))
+        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*self._dropped}
         for name in list(data.keys()):
             if name not in kept:
                 del data[name]
