@@ -12,7 +12,7 @@ from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
-from symgnn.nn.inputs import OPTIONS, check_read
+from symgnn.nn.inputs import OPTIONS, check_inputs
 from symgnn.nn.model import Model
 from symgnn.nn.network import ANSWERS, Network, network_of
 from symgnn.nn.peers import PEERS
@@ -122,6 +122,7 @@ def build(
     for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
+    check_inputs(network.start, "node_features", node_features)
     check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
     last_layers = mlp_layers if readout_layers is None else readout_layers
@@ -141,7 +142,7 @@ def build(
     if mlp_hidden is None:
         mlp_hidden = {place: 2 * size for place, size in embedding.items()}
     widths = widths_of("mlp_hidden", mlp_hidden, embedding)
-    model = Model(
+    return Model(
         network,
         features=features,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
@@ -155,8 +156,6 @@ def build(
         dimension=dimension,
         chunk=chunk,
     )
-    check_read(network.start, model.reads, features, OPTIONS)
-    return model
 
 
 def widths_of(

@@ -89,9 +89,8 @@ class Model(nn.Module):
                 )
                 self.readouts.append(head)
         blocks = self._blocks()
-        self.reads = blocks[0].reads  # of the values that come with the graph
         read = [source for block in blocks for source in block.sources]
-        self.measures = InputModules([*inputs_read(network.start, self.reads), *read])
+        self.measures = InputModules([*inputs_read(network.start, blocks[0].reads), *read])
 
     @property
     def symmetry(self) -> Symmetry:
@@ -164,7 +163,7 @@ class Model(nn.Module):
             self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks, modules
         )
         if self.needs_velocity:
-            state.velocity = check_velocity(vel, state.x)
+            state.velocity = check_velocity(vel, state.x, scale)
         answers: list[Tensor] = []
         silent = len(self.blocks) - len(self.readouts)
         with chunks or nullcontext():
