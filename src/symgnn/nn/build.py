@@ -12,7 +12,7 @@ from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
-from symgnn.nn.inputs import OPTIONS, check_read
+from symgnn.nn.inputs import OPTIONS, check_inputs
 from symgnn.nn.model import Model
 from symgnn.nn.network import ANSWERS, Network, network_of
 from symgnn.nn.node_types import ATOMS
@@ -138,6 +138,7 @@ def build(
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
     if types is not None and "v" not in readable:
         raise ValueError(f"node_types: is {types}, but {spec.name} reads no v; leave it out")
+    check_inputs(network.start, "node_features", node_features)
     check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
     last_layers = mlp_layers if readout_layers is None else readout_layers
@@ -170,7 +171,7 @@ def build(
     if mlp_hidden is None:
         mlp_hidden = {place: 2 * size for place, size in embedding.items()}
     widths = widths_of("mlp_hidden", mlp_hidden, embedding)
-    model = Model(
+    return Model(
         network,
         features=features,
         types=types,
@@ -186,8 +187,6 @@ def build(
         chunk=chunk,
         rays=rays or "plain",
     )
-    check_read(network.start, model.reads, features, OPTIONS)
-    return model
 
 
 def widths_of(

@@ -24,7 +24,7 @@ from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.inputs import (
     check_dimension,
     check_features,
-    check_read,
+    check_inputs,
     check_velocity,
     first_sizes,
     inputs_read,
@@ -99,7 +99,7 @@ class Conv(nn.Module):
             frozenset("v" if psi is None else "vx"),
             dimension,
         )
-        check_read(self.spec, self.block.reads, self.features, ("in_channels", "edge_dim"))
+        check_inputs(self.spec, "in_channels", in_channels)
         inputs = inputs_read(self.spec, self.block.reads)
         self.measures = InputModules([*inputs, *self.block.sources])
 

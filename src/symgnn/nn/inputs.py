@@ -56,30 +56,13 @@ def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Source, ...]:
     return tuple(spec.inputs) if reads & {"v", "v0"} else ()
 
 
-def check_read(
-    spec: Spec, reads: frozenset[str], features: Mapping[str, int], options: Sequence[str]
-) -> None:
-    """Refuse features that no update would read.
-
-    Args:
-        spec: The specification that the input comes to.
-        reads: Which values the first block provides for or reads, of `v`, `e`, `v0`, ...
-        features: The widths of the values that are given.
-        options: What these widths are called, in the order of `features`.
-    """
-    for option, (value, size) in zip(options, features.items(), strict=True):
-        if not size:
-            continue
-        if not reads & {value, f"{value}0"}:
-            raise ValueError(
-                f"{option}: is {size}, but nothing that the output depends on reads {value}; "
-                "leave it out"
-            )
-        if value == "v" and not any(type(source) is Source for source in spec.inputs):
-            raise ValueError(
-                f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it "
-                "out, or add v to inputs"
-            )
+def check_inputs(spec: Spec, option: str, size: int) -> None:
+    """Refuse node features, of width `size`, that are none of the inputs of the nodes."""
+    if size and not any(type(source) is Source for source in spec.inputs):
+        raise ValueError(
+            f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it out, "
+            "or add v to inputs"
+        )
 
 
 def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) -> dict[str, int]:

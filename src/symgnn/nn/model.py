@@ -104,9 +104,8 @@ class Model(nn.Module):
                 )
                 self.readouts.append(head)
         blocks = self._blocks()
-        self.reads = blocks[0].reads  # of the values that come with the graph
         read = [source for block in blocks for source in block.sources]
-        self.measures = InputModules([*inputs_read(network.start, self.reads), *read])
+        self.measures = InputModules([*inputs_read(network.start, blocks[0].reads), *read])
 
     @property
     def symmetry(self) -> Symmetry:
