@@ -299,8 +299,8 @@ class NodeTypes:
         z, x = getattr(graph, "z", None), getattr(graph, "x", None) if with_features else None
         if self.there not in (None, z is not None):
             raise ValueError(
-                f"z: {where} has {'no' if z is None else 'some'}, unlike those before; give every "
-                "graph the types of its nodes, or leave them out with data.drop: [z]"
+                f"z: {where} has {'none' if z is None else 'some'}, unlike those before; give "
+                "every graph the types of its nodes, or leave them out with data.drop: [z]"
             )
         self.there = z is not None
         if z is None:
