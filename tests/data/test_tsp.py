@@ -43,6 +43,7 @@ def test_read_and_written() -> None:
         ("output 1 1", "expected numbers"),
         ("0.1 zero output 1 1", "expected numbers"),
         ("0.1 nan output 1 1", "expected numbers"),
+        ("0.1 0.2 0.3 0.4 output 1 99999999999999999999 1", "expected numbers"),
         ("0.1 0.2 0.3 0.4 output 1 3 1", "the tour does not visit each of 2 nodes once"),
         ("0.1 0.2 0.3 0.4 output 1 1", "the tour does not visit each of 2 nodes once"),
         ("0.1 0.2 0.3 0.4 output 1 2 2 1", "the tour does not visit each of 2 nodes once"),

@@ -468,6 +468,7 @@ class Oracle:
 
     def gamma(self, graph: Graph) -> Tensor | float:
         """alpha / max |x_i - x_j| over the edges, where the block asks for it."""
+        self.unit = 1.0  # of what is added to all nodes: none in a graph without extent
         if not getattr(self.block, "scaled", False):
             return 1.0
         lengths = [norm(graph.x[i] - graph.x[j]) for j, i, _ in graph.edges]
@@ -475,6 +476,9 @@ class Oracle:
         if longest is None or not longest > 0:  # no edge has a length: the spread stands in
             positions = Values(graph.x, graph.dimension)
             longest = self.spread(positions, graph)[1] if graph.nodes else None
+            if longest is not None and not longest > 1e-14 * max(map(norm, graph.x.values())):
+                self.unit = 0.0
+                longest = rho("mean", [norm(graph.x[i]) ** 2 for i in graph.nodes], 1).sqrt()
         return 1.0 if longest is None or not longest > 0 else self.scaling / longest
 
     def first_nodes(self, s: State) -> Values:
@@ -596,11 +600,11 @@ class Oracle:
             if kind == "scale":
                 new = {i: c[0] * s.x[i] for i in nodes}
             elif kind == "shift":
-                new = {i: s.x[i] + c for i in nodes}
+                new = {i: s.x[i] + self.unit * c for i in nodes}
             else:
                 turns = n * (n - 1) // 2
                 q = rotation(c[:turns], n)
-                new = {i: q @ s.x[i] + c[turns:] for i in nodes}
+                new = {i: q @ s.x[i] + self.unit * c[turns:] for i in nodes}
             return Values(new, n)
         phi = block.map.update.phi
         new = {}

@@ -61,7 +61,7 @@ def run_layer(peer: Any, ours: Any, batch: Batch | None = None) -> tuple:
 
 def run_network(peer: Any, ours: Any) -> tuple:
     batch = directed(molecules())
-    edges = ours.features["e"]
+    edges, batch.z = ours.features["e"], None
     batch.x, batch.edge_attr = features(ours.features["v"], 14), None
     if edges:
         batch.edge_attr = features(edges, batch.num_edges)

@@ -115,6 +115,7 @@ def test_lines_beside_coordinates() -> None:
             return values[0] * values[1]
 
     batch = molecules(torch.float64)
+    batch.z = None
     spec = Spec("own", edge=[position.source, d2], node=[reduce(e)], forms={"edge": Weigh})
     model = build(spec, layers=1, task="node", dimension=3, hidden=3).double()
     assert model.topology(batch).lines is not None
@@ -157,6 +158,7 @@ def test_the_network_of_egnn() -> None:
     torch.manual_seed(3)
     peer = peers.EGNN(4, 12, 3, 2, 3).double()
     batch = directed(molecules())
+    batch.z = None
     batch.x, batch.edge_attr = torch.randn(14, 4).double(), torch.randn(batch.num_edges, 2).double()
     ours = from_peer(peer)
     here, there = (batch.pos.clone().requires_grad_() for _ in range(2))
@@ -278,7 +280,7 @@ def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
     batch.pos = torch.randn(14, dimension, generator=torch.Generator().manual_seed(7)).double()
     batch.edge_index = knn_graph(batch.pos, 3, batch.batch)
     if options:
-        batch.x = torch.randn(14, 3).double()
+        batch.x, batch.z = torch.randn(14, 3).double(), None
     assert str(model.symmetry) == SYMMETRY[name]
     out = model(batch)
     for kind in ("translation", "rotation", "reflection", "dilation", "inversion", "affine"):
@@ -294,6 +296,7 @@ def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
 def test_isogcn_reads_derivatives() -> None:
     """On a linear field the squared gradient is its slope squared, and the Laplacian is 0."""
     batch = molecules()
+    batch.z = None
     batch.edge_index = knn_graph(batch.pos, 4, batch.batch)
     slope = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
     model = build("isogcn", node_features=1, layers=1, mlp_layers=0, task="node", hidden=1).double()
@@ -320,6 +323,7 @@ def test_egnn_moves_coordinates_with_velocities() -> None:
     psi = EGNNMap(velocity=True)
     model = build("egnn", task="coordinates", node_features=1, coordinate_map=psi).double()
     batch = molecules()
+    batch.z = None
     batch.x, batch.vel = torch.randn(14, 1).double(), torch.randn(14, 3).double()
     turn, _ = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64))
     moved = batch.clone()
@@ -395,6 +399,7 @@ def of_name(name: str, **options) -> tuple[nn.Module, Batch]:
     batch = molecules(torch.float32)
     if features:
         batch.x = torch.randn(14, 3, generator=torch.Generator().manual_seed(1))
+        batch.z = None
     return model, batch
 
 

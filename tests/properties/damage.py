@@ -169,6 +169,7 @@ def hostile() -> Iterator[Sample]:
     yield Sample("a.smi", b"C(" * 50_000 + b"C" + b")" * 50_000 + b" tree\n")
     yield Sample("a.csv", b"x,y\n" + b"0," * 300_000 + b"0\n")
     yield Sample("a.csv", b"x,y\n0,1e308\n1,0\n2,0\n")
+    yield Sample("a.xyz", b"2\n\nO 0 0 1e200\nH 0 0 1\n")
     yield Sample("a.csv", b'x,y\n0,"' + b"1" * 200_000 + b'"\n')
     yield Sample("a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 999999999\n")
     yield Sample("a.stl", bytes(80) + b"\xff\xff\xff\x7f" + bytes(50))

@@ -411,3 +411,25 @@ def test_a_run_that_cannot_be_written_points_to_out(
     assert error.count("\n") == 1
     assert main([*words, "--out", str(tmp_path / "there")]) == 0
     assert (tmp_path / "there").exists()
+
+
+def test_answers_of_new_files_are_not_read(tmp_path: Path) -> None:
+    """A file of graphs has answers of one class only, or of others: predictions do not care."""
+    draw = torch.Generator().manual_seed(0)
+    graphs = [
+        Data(pos=torch.rand(4, 3, generator=draw), y=torch.tensor([k % 2])) for k in range(10)
+    ]
+    torch.save(graphs, tmp_path / "g.pt")
+    directory = trained(tmp_path, {"path": str(tmp_path / "g.pt"), "k": 2})
+    for number, labels in enumerate(([1], [5, 7])):
+        new = [Data(pos=graphs[0].pos, y=torch.tensor([label])) for label in labels]
+        torch.save(new, tmp_path / f"{number}.pt")
+        out = tmp_path / f"{number}.csv"
+        assert (
+            main(["predict", str(directory), str(tmp_path / f"{number}.pt"), "--out", str(out)])
+            == 0
+        )
+        with out.open() as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == len(labels)
+        assert "y measured" not in rows[0]

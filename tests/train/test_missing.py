@@ -163,6 +163,20 @@ def test_reading(tmp_path: Path) -> None:
         read(folder, columns=["gap"], missing="drop", **given)
 
 
+def test_a_value_that_a_file_does_not_have_is_missing(tmp_path: Path) -> None:
+    """The comments of an extended XYZ name what was computed for a molecule, and no more."""
+    for k, comment in enumerate(("energy=1.5 gap=2", "energy=2.5", "gap=0.5", "other=1")):
+        (tmp_path / f"m{k}.xyz").write_text(f"2\n{comment}\nH 0 0 0\nH 0 0 0.7{k}\n")
+    with pytest.raises(ValueError, match=r"^columns: 'gap' is not a value of .*m1.xyz"):
+        read(tmp_path, columns=["energy", "gap"])
+    graphs = read(tmp_path, columns=["energy", "gap"], missing="mask")
+    nan = pytest.approx(np.nan, nan_ok=True)
+    found = [graph.y[0].tolist() for graph in graphs]
+    assert found == [[1.5, 2.0], [2.5, nan], [nan, 0.5], [nan, nan]]
+    with pytest.raises(ValueError, match=r"^columns: 'gab' is not a value of"):
+        read(tmp_path, columns=["energy", "gab"], missing="mask")
+
+
 def config(folder: Path, columns: list[str], *changes: str):
     data = {"path": str(folder), "targets": "targets.csv", "columns": columns, "k": 2}
     model = {"block": "dgn", "hidden": 4, "layers": 1}

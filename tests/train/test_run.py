@@ -282,7 +282,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = trained(tmp_path, data={"path": "folder", "targets": "energies.csv", "drop": "z"})
     assert asked["load"] == {"path": "folder", "targets": "energies.csv"}
     assert main(["predict", str(tmp_path), "a.xyz", "b.xyz"]) == 0
-    assert asked["read"] == (["a.xyz", "b.xyz"], {"edges": "bonds", "scale": 0.5})
+    assert asked["read"] == (["a.xyz", "b.xyz"], {"edges": "bonds", "scale": 0.5, "columns": []})
     with (tmp_path / "predictions.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == list("abcde")

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+from symgnn.data.npz import load_npz
 from symgnn.data.work import integer
 from symgnn.progress import OnProgress, bar
 from symgnn.topology.budget import require_memory
@@ -291,8 +292,8 @@ def _cached(
 def _read(path: Path, shape: tuple[int, ...]) -> Trajectories:
     """What :func:`_cached` wrote."""
     try:
-        with path.open("rb") as content, np.load(content) as file:
-            found = Trajectories(*(torch.from_numpy(file[name]) for name in Trajectories._fields))
+        arrays = load_npz(path)
+        found = Trajectories(*(torch.from_numpy(arrays[name]) for name in Trajectories._fields))
         if [tuple(part.shape) for part in found] != [shape, shape, (shape[0], shape[2])]:
             raise ValueError("its arrays have other shapes")
     except Exception as error:  # a damaged archive raises almost anything

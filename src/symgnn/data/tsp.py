@@ -63,7 +63,7 @@ def parse_instance(line: str, where: str = "line") -> Instance:
     try:
         pos = np.array(numbers.split(), dtype=np.float64).reshape(-1, 2)
         tour = np.array(order.split(), dtype=np.int64) - 1
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(f"{where}: expected numbers x1 y1 ..., output, t1 t2 ... t1") from None
     if not word or not len(pos) or not np.isfinite(pos).all():
         raise ValueError(f"{where}: expected numbers x1 y1 ..., output, t1 t2 ... t1")

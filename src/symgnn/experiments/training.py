@@ -168,7 +168,9 @@ class Trial:
         self.make = partial(experiment.make, block, splits)
         self.network = self.make()
         self.graphs = {
-            split: Graphs(getattr(splits, split), angles=self.network.needs_angles)
+            split: Graphs(
+                getattr(splits, split), drop=self.network.unread, angles=self.network.needs_angles
+            )
             for split in ("train", "validation", "test")
             if split != "validation" or experiment.by_validation
         }

@@ -95,7 +95,7 @@ class Block(nn.Module):
         for step in self.spec.order:
             if step == "coordinates":
                 if self.map is not None:
-                    state.move(self.map(state))
+                    self.map.move(state)
             elif step in self.updates:
                 if step == "edge" and self.map is not None and self.map.all_pairs:
                     state.messages = self.updates[step](all_pairs_state(state))

@@ -12,9 +12,10 @@ from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
-from symgnn.nn.inputs import OPTIONS, check_read
+from symgnn.nn.inputs import OPTIONS, check_inputs
 from symgnn.nn.model import Model
 from symgnn.nn.network import ANSWERS, Network, network_of
+from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
 from symgnn.nn.sources import DOMAINS, VALUE_OF
 from symgnn.nn.spec import Spec
@@ -48,6 +49,7 @@ def build(
     edge_features: int = 0,
     angle_features: int = 0,
     graph_features: int = 0,
+    node_types: int | str | None = None,
     dimension: int | None = None,
     hidden: int | Mapping[str, int] | None = None,
     layers: int | None = None,
@@ -78,6 +80,11 @@ def build(
         edge_features: Width of `data.edge_attr`.
         angle_features: Width of `data.angle_attr`, in the order of `Topology.angle_index`.
         graph_features: Width of `data.u`.
+        node_types: How many types `data.z` has: whole numbers from 0 to `node_types - 1`, one per
+            node, such as atomic numbers; "atoms" is 119. Nodes then start with a learned vector
+            for their type, `hidden` numbers wide, after `data.x` where there is any. None where
+            `data.z` is not read. Networks that embed types anyway (SchNet, DimeNet) take it for
+            their own number of types.
         dimension: The number of coordinates; only "gn" and the maps "shift" and "rigid" need it.
         hidden: Width of the embeddings of nodes, edges, angles and graphs, 32 if not given, or
             one for each, such as `{"node": 64, "edge": 16}`.
@@ -102,7 +109,8 @@ def build(
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
-    network = network_named(architecture, options)
+    types = None if node_types is None else count_of_types(node_types)
+    network = network_named(architecture, options, types)
     spec = network.layer
     if scaling is not None:
         if spec.scaling is None:
@@ -119,7 +127,7 @@ def build(
                 f"node_features: is {node_features}, but {network.name} reads the types of nodes, "
                 "data.z; leave it out"
             )
-        node_features = 1
+        node_features, types = 1, None
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     psi = network.coordinate_map if coordinate_map is None else coordinate_map
     count = check_count("layers", network.layers if layers is None else layers, 1)
@@ -128,6 +136,9 @@ def build(
     for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
+    if types is not None and "v" not in readable:
+        raise ValueError(f"node_types: is {types}, but {spec.name} reads no v; leave it out")
+    check_inputs(network.start, "node_features", node_features)
     check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
     last_layers = mlp_layers if readout_layers is None else readout_layers
@@ -160,9 +171,10 @@ def build(
     if mlp_hidden is None:
         mlp_hidden = {place: 2 * size for place, size in embedding.items()}
     widths = widths_of("mlp_hidden", mlp_hidden, embedding)
-    model = Model(
+    return Model(
         network,
         features=features,
+        types=types,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
         layers=count,
         width=Width(widths, mlp_layers, check_rate(dropout)),
@@ -175,8 +187,6 @@ def build(
         chunk=chunk,
         rays=rays or "plain",
     )
-    check_read(network.start, model.reads, features, OPTIONS)
-    return model
 
 
 def widths_of(
@@ -194,8 +204,17 @@ def widths_of(
     return {place: given.get(place, rest.get(place, first)) for place in places}
 
 
-def network_named(architecture: str | Spec | Network, options: Mapping[str, Any]) -> Network:
-    """A network by its name, or the one given."""
+def count_of_types(node_types: int | str) -> int:
+    """How many types of nodes there are, by number or name."""
+    if isinstance(node_types, str):
+        return int(_named("node_types", node_types, {"atoms": ATOMS}))
+    return check_count("node_types", node_types, 1)
+
+
+def network_named(
+    architecture: str | Spec | Network, options: Mapping[str, Any], types: int | None = None
+) -> Network:
+    """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
         found = _named("architecture", architecture, {**ARCHITECTURES, **PEERS})
@@ -208,6 +227,10 @@ def network_named(architecture: str | Spec | Network, options: Mapping[str, Any]
             hint = f"; did you mean {near[0]!r}?" if near else ""
             name = architecture if isinstance(architecture, str) else architecture.name
             raise TypeError(f"build: {name} takes no option {option!r}{hint}")
+    if types is not None and "types" in known:
+        if options.get("types", types) != types:
+            raise ValueError(f"node_types: is {types}, but types is {options['types']}; give one")
+        options = {**options, "types": types}
     return network_of(found(**options) if callable(found) else found)
 
 

@@ -24,7 +24,7 @@ from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.inputs import (
     check_dimension,
     check_features,
-    check_read,
+    check_inputs,
     check_velocity,
     first_sizes,
     inputs_read,
@@ -99,7 +99,7 @@ class Conv(nn.Module):
             frozenset("v" if psi is None else "vx"),
             dimension,
         )
-        check_read(self.spec, self.block.reads, self.features, ("in_channels", "edge_dim"))
+        check_inputs(self.spec, "in_channels", in_channels)
         inputs = inputs_read(self.spec, self.block.reads)
         self.measures = InputModules([*inputs, *self.block.sources])
 
@@ -140,14 +140,14 @@ class Conv(nn.Module):
         modules = self.measures.by_source()
         state, scale = start(self.spec, pos, topology, x, edge_attr, chunks=chunks, modules=modules)
         if self.block.map is not None and self.block.map.velocity:
-            state.velocity = check_velocity(vel, state.x)
+            state.velocity = check_velocity(vel, state.x, scale)
         with chunks or nullcontext():
             state = self.block(state)
             assert state.v is not None
             rows = state.v.rows
         if self.block.map is None:
             return rows
-        return rows, (state.x if scale is None else state.x / scale).to(pos.dtype)
+        return rows, (state.position if scale is None else state.position / scale).to(pos.dtype)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""

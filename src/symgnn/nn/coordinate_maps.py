@@ -50,6 +50,24 @@ class CoordinateMap(nn.Module):
         """The new coordinates."""
         return state.x
 
+    @property
+    def takes_shift(self) -> bool:
+        """Whether `forward` reads `state.shift`, and gives the new one in `state.apart`."""
+        return False
+
+    def move(self, state: State) -> None:
+        """Give the state its new coordinates."""
+        if self.takes_shift:
+            moved = self(state)
+            assert state.apart is not None
+            result, *parts = state.apart
+            state.move(*(parts if moved is result else [moved]))
+        elif "translation" in self.commutes:
+            state.move(self(state), state.shift)  # a common shift goes through unchanged
+        else:
+            state.move(state.position)
+            state.move(self(state))
+
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
         reset_all(self)
@@ -107,6 +125,22 @@ class _Common(CoordinateMap):
         else:
             nn.init.constant_(self.coefficients, self.start)
 
+    @property
+    def takes_shift(self) -> bool:
+        """Unless a subclass has a forward of its own."""
+        return type(self).forward is _Common.forward
+
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
+        """The new coordinates without what is added to all nodes alike, and that."""
+        raise TypeError(f"{type(self).__name__} has to say where it moves the nodes")
+
+    def forward(self, state: State) -> Tensor:
+        """Move all nodes alike."""
+        x, shift = self.parts(state)
+        moved = x if shift is None else x + shift
+        state.apart = moved, x, shift
+        return moved
+
     def per_node(self, state: State) -> Tensor:
         """The coefficients of each node's graph, `[N, c]` or `[1, c]`."""
         if self.of == "parameters":
@@ -124,10 +158,11 @@ class Scale(_Common):
         """One."""
         return 1
 
-    def forward(self, state: State) -> Tensor:
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Scale about the origin."""
         factor = self.per_node(state)
-        return (factor.clamp(-100, 100) if self.of == "u" else factor) * state.x
+        factor = factor.clamp(-100, 100) if self.of == "u" else factor
+        return factor * state.x, None if state.shift is None else factor * state.shift
 
 
 class Shift(_Common):
@@ -139,9 +174,9 @@ class Shift(_Common):
         """One per coordinate."""
         return n
 
-    def forward(self, state: State) -> Tensor:
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Shift all nodes alike."""
-        return state.x + self.per_node(state)
+        return _shifted(state, state.x, state.shift, self.per_node(state))
 
 
 class Rigid(_Common):
@@ -157,7 +192,7 @@ class Rigid(_Common):
         """Those of the skew-symmetric matrix, then those of the shift."""
         return n * (n - 1) // 2 + n
 
-    def forward(self, state: State) -> Tensor:
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Rotate about the origin and shift."""
         n = state.x.shape[1]
         coefficients = self.per_node(state)
@@ -170,7 +205,29 @@ class Rigid(_Common):
         # a single matrix goes through a series that is off by 5e-5 (pytorch issue 196592)
         pair = torch.cat([skew, skew[:1]])
         rotation = torch.linalg.matrix_exp(pair - pair.mT)[:-1]
-        return (rotation @ state.x.unsqueeze(-1)).squeeze(-1) + shift
+        turned = None if state.shift is None else _apply(rotation, state.shift)
+        return _shifted(state, _apply(rotation, state.x), turned, shift)
+
+
+def _apply(matrices: Tensor, vectors: Tensor) -> Tensor:
+    """A matrix for each vector, or one for all, `[N, n, n], [N, n] -> [N, n]`."""
+    return (matrices @ vectors.unsqueeze(-1)).squeeze(-1)
+
+
+def _shifted(
+    state: State, x: Tensor, old: Tensor | None, new: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """The coordinates x and their common shift, with more added to it.
+
+    The shift is kept apart as a number, and x has its derivative: so the parameters of a shift have
+    a gradient also where nothing depends on it, as training on several devices expects.
+
+    Where coordinates are scaled by the size of their graph, what is added is in units of it, and
+    nothing in a graph without a size: the limit of ever smaller ones.
+    """
+    new = new if state.unit is None else new * state.unit
+    number = new.detach()
+    return x + (new - number), number if old is None else old + number
 
 
 class _Neighbours(CoordinateMap):
@@ -301,7 +358,16 @@ def all_pairs_state(state: State) -> State:
     given = dict(state.given)
     if "e" in given:
         given["e"] = _on_pairs(given["e"], state.topology)
-    return State(pairs, state.x, v=state.v, e=edges, u=state.u, given=given, modules=state.modules)
+    return State(
+        pairs,
+        state.x,
+        v=state.v,
+        e=edges,
+        u=state.u,
+        given=given,
+        modules=state.modules,
+        shift=state.shift,
+    )
 
 
 def _on_pairs(edges: Field, topology: Topology) -> Field:

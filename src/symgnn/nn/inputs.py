@@ -37,8 +37,8 @@ def start(
             f"pos: has {pos.shape[0]} rows, but the topology has {topology.num_nodes} nodes; "
             "apply AddTopology again, or del data.topology"
         )
-    coordinates, scale = scaled(at_least_float32(pos), topology, spec.scaling)
-    state = State(topology, coordinates, chunks=chunks, modules=modules or {})
+    coordinates, scale, unit = scaled(at_least_float32(pos), topology, spec.scaling)
+    state = State(topology, coordinates, chunks=chunks, modules=modules or {}, unit=unit)
     if edge_attr is not None:
         state.e = Field(topology, "edge", edge_attr)
     if angle_attr is not None:
@@ -56,30 +56,13 @@ def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Source, ...]:
     return tuple(spec.inputs) if reads & {"v", "v0"} else ()
 
 
-def check_read(
-    spec: Spec, reads: frozenset[str], features: Mapping[str, int], options: Sequence[str]
-) -> None:
-    """Refuse features that no update would read.
-
-    Args:
-        spec: The specification that the input comes to.
-        reads: Which values the first block provides for or reads, of `v`, `e`, `v0`, ...
-        features: The widths of the values that are given.
-        options: What these widths are called, in the order of `features`.
-    """
-    for option, (value, size) in zip(options, features.items(), strict=True):
-        if not size:
-            continue
-        if not reads & {value, f"{value}0"}:
-            raise ValueError(
-                f"{option}: is {size}, but nothing that the output depends on reads {value}; "
-                "leave it out"
-            )
-        if value == "v" and not any(type(source) is Source for source in spec.inputs):
-            raise ValueError(
-                f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it "
-                "out, or add v to inputs"
-            )
+def check_inputs(spec: Spec, option: str, size: int) -> None:
+    """Refuse node features, of width `size`, that are none of the inputs of the nodes."""
+    if size and not any(type(source) is Source for source in spec.inputs):
+        raise ValueError(
+            f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it out, "
+            "or add v to inputs"
+        )
 
 
 def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) -> dict[str, int]:
@@ -89,25 +72,48 @@ def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) 
     return sizes | {f"{value}0": size for value, size in sizes.items()}
 
 
-def scaled(x: Tensor, topology: Topology, scaling: float | None) -> tuple[Tensor, Tensor | None]:
+def scaled(
+    x: Tensor, topology: Topology, scaling: float | None
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Coordinates times `scaling / (longest edge)` of their graph.
 
-    Where no edge has a length, the root mean square distance from the centroid stands in for it,
-    and where that is zero too, coordinates are left as they are.
+    Where no edge has a length, the root mean square distance from the centroid stands in for it.
+    Where that is zero too, the graph has no extent: then the distance of its nodes from the origin
+    stands in, and if that is zero, 1. So a dilation of the coordinates never changes the result.
+
+    Args:
+        x: Coordinates `[N, n]`.
+        topology: Of the same nodes.
+        scaling: None to leave the coordinates as they are.
+
+    Returns:
+        The coordinates `[N, n]`, the factors `[N, 1]`, and 1, or 0 for nodes of graphs without
+        extent `[N, 1]`; None for both without `scaling`.
     """
     if scaling is None:
-        return x, None
+        return x, None, None
     source, target = topology.edge_index
     edges = length(lift(x, source) - lift(x, target)).unsqueeze(-1)
     nodes = accumulate(edges, target, topology.num_nodes, "max")
     longest = accumulate(nodes, topology.batch, topology.num_graphs, "max")
+    extended = torch.ones_like(longest)
     if not can_look(longest) or bool((longest <= 0).any()):  # -inf where there are no edges
-        away = spread(x - lift(centroid(x, topology), topology.batch), topology)
+        # from one of its nodes, not from the origin: nodes in one place are exactly in one place
+        origin = lift(_some_node(x, topology), topology.batch)
+        away = x - origin
+        away = spread(away - lift(centroid(away, topology), topology.batch), topology)
         longest = torch.where(longest <= 0, away, longest)
+        extended = (longest > 0).to(x.dtype)
+        longest = torch.where(longest > 0, longest, spread(x, topology))
     none = longest == 0
     factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
     factor = lift(factor, topology.batch)
-    return x * factor, factor
+    return x * factor, factor, lift(extended, topology.batch)
+
+
+def _some_node(x: Tensor, topology: Topology) -> Tensor:
+    """For each graph the smallest of each coordinate `[N, n] -> [G, n]`, as a constant."""
+    return -accumulate(-x.detach(), topology.batch, topology.num_graphs, "max")
 
 
 def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
@@ -143,29 +149,22 @@ def check_dimension(pos: Tensor, dimension: int | None) -> None:
         )
 
 
-def check_types(z: Tensor | None, types: int, topology: Topology) -> Tensor:
-    """The types of the nodes `[N]` as a column."""
-    if z is None:
-        raise ValueError("z: is missing; give the type of each node, such as its atomic number")
-    if z.is_floating_point() or z.shape != (topology.num_nodes,):
-        raise ValueError(f"z: is {z.dtype} {list(z.shape)}; it must be whole numbers [N]")
-    if (
-        not torch.compiler.is_compiling()
-        and z.numel()
-        and not 0 <= int(z.min()) <= int(z.max()) < types
-    ):
-        bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
-        raise ValueError(f"z: holds {bad}; the model knows the types 0 to {types - 1}")
-    return z.unsqueeze(-1)
+def check_unread_velocity() -> None:
+    """Refuse velocities that the model does not read, nor any features that may hold them."""
+    raise ValueError(
+        "vel: holds velocities, which the model would not read; build it with "
+        "coordinate_map=EGNNMap(velocity=True), or set vel to None"
+    )
 
 
-def check_velocity(velocity: Tensor | None, x: Tensor) -> Tensor:
-    """The velocities `[N, n]`."""
+def check_velocity(velocity: Tensor | None, x: Tensor, scale: Tensor | None = None) -> Tensor:
+    """The velocities `[N, n]`, scaled as the coordinates x `[N, n]` are."""
     if velocity is None:
         raise ValueError("vel: is missing, but the coordinate map reads velocities")
     if velocity.shape != x.shape:
         raise ValueError(f"vel: has shape {list(velocity.shape)}; pos has {list(x.shape)}")
-    return velocity.to(x.dtype)
+    velocity = velocity.to(x.dtype)
+    return velocity if scale is None else velocity * scale
 
 
 #: What the widths of x, edge_attr, angle_attr and u are called in `build`.

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -18,13 +19,14 @@ from symgnn.nn.fields import Field
 from symgnn.nn.inputs import (
     check_dimension,
     check_features,
-    check_types,
+    check_unread_velocity,
     check_velocity,
     first_sizes,
     inputs_read,
     start,
 )
 from symgnn.nn.network import ANSWERS, Network
+from symgnn.nn.node_types import check_types, check_unread_types
 from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.state import State
 from symgnn.nn.update import Width
@@ -46,6 +48,7 @@ class Model(nn.Module):
         network: Network,
         *,
         features: Mapping[str, int],
+        types: int | None = None,
         embedding: Mapping[str, int],
         layers: int,
         width: Width,
@@ -84,7 +87,9 @@ class Model(nn.Module):
             if network.every_layer and k < layers:
                 wanted |= asked
         # from the start to the end: how wide each value is
-        sizes = first_sizes(network.start, features, dimension)
+        self.types = None if types is None else nn.Embedding(types, embedding["v"])
+        start_features = {**features, "v": features["v"] + (embedding["v"] if types else 0)}
+        sizes = first_sizes(network.start, start_features, dimension)
         self.blocks, self.readouts = nn.ModuleList(), nn.ModuleList()
         for k, (one, psi, want) in enumerate(zip(specs, maps, reversed(wants), strict=True)):
             block = Block(one, sizes, embedding, width, aggregation, psi, want, dimension)
@@ -99,9 +104,8 @@ class Model(nn.Module):
                 )
                 self.readouts.append(head)
         blocks = self._blocks()
-        self.reads = blocks[0].reads  # of the values that come with the graph
         read = [source for block in blocks for source in block.sources]
-        self.measures = InputModules([*inputs_read(network.start, self.reads), *read])
+        self.measures = InputModules([*inputs_read(network.start, blocks[0].reads), *read])
 
     @property
     def symmetry(self) -> Symmetry:
@@ -124,6 +128,16 @@ class Model(nn.Module):
     def needs_angles(self) -> bool:
         """Whether anything that is given or read lives on angles."""
         return bool(self.features.get("a")) or any(block.needs_angles for block in self._blocks())
+
+    @property
+    def needs_types(self) -> bool:
+        """Whether the types of the nodes, `data.z`, are read."""
+        return bool(self.network.types) or self.types is not None
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Values that no option says the width of, and that this model does not read."""
+        return () if self.needs_types else ("z",)
 
     @property
     def needs_velocity(self) -> bool:
@@ -178,15 +192,22 @@ class Model(nn.Module):
         if self.network.types:
             features = {**features, "v": 0}
         check_features(topology, features, x, edge_attr, angle_attr, u)
+        if not self.needs_types:
+            check_unread_types(z, x)
+        if vel is not None and x is None and not self.needs_velocity:
+            check_unread_velocity()
         if self.network.types:
-            x = check_types(z, self.network.types, topology)
+            x = check_types(z, self.network.types, topology).unsqueeze(-1)
+        elif self.types is not None:
+            rows = self.types(check_types(z, self.types.num_embeddings, topology))
+            x = rows if x is None else torch.cat([x.to(rows.dtype), rows], -1)
         chunks = None if self.chunk is None else Chunks(self.chunk, self)
         modules = self.measures.by_source()
         state, scale = start(
             self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks, modules
         )
         if self.needs_velocity:
-            state.velocity = check_velocity(vel, state.x)
+            state.velocity = check_velocity(vel, state.x, scale)
         answers: list[Tensor] = []
         silent = len(self.blocks) - len(self.readouts)
         with chunks or nullcontext():
@@ -196,7 +217,7 @@ class Model(nn.Module):
                     answers.append(self._read(self.readouts[k - silent](copy(state)), pos))
         if answers:
             return sum(answers[1:], answers[0])
-        return (state.x if scale is None else state.x / scale).to(pos.dtype)
+        return (state.position if scale is None else state.position / scale).to(pos.dtype)
 
     def _read(self, state: State, pos: Tensor) -> Tensor:
         if self.vectors is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 import io
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from symgnn.report import markup
 from symgnn.report.page import DPI
+from symgnn.store import read_json
 
 #: What :meth:`symgnn.train.outcomes.Outcomes.summary` gives.
 Outcome = Mapping[str, Any]
@@ -19,6 +21,13 @@ class Drawn(NamedTuple):
 
     name: str
     png: bytes
+
+
+def read_outcome(directory: Path) -> Outcome | None:
+    """Of the test graphs of a run, from its `outcomes.json`; None where that is not there."""
+    found = read_json(directory / "outcomes.json")
+    outcome = found.get("test") if isinstance(found, dict) else None
+    return outcome if isinstance(outcome, dict) else None
 
 
 def draw(outcome: Outcome) -> Drawn | None:
@@ -61,7 +70,7 @@ def _targets(outcome: Outcome, picture: Drawn | None, mean: str, graphs: str) ->
     if picture is not None:
         caption = (
             f"{what} predicted for {graphs}{mean}, against those measured. On the line they "
-            "agree; the three worst cases of each target are named."
+            "agree; the three worst cases of each target are ringed and named."
         )
         found.append(markup.figure(picture.png, "Predicted and measured", caption))
     rows = [

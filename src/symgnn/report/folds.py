@@ -33,7 +33,7 @@ def write_folds_report(directory: str | os.PathLike[str]) -> Path:
         raise ValueError(f"{directory}: has no cross-validation; use symgnn train with data.folds")
     for number in range(1, record["folds"] + 1):
         write_run_report(directory / f"fold-{number}")
-    outcome = (read_json(directory / "outcomes.json") or {}).get("test")
+    outcome = cases.read_outcome(directory)
     picture = cases.draw(outcome) if outcome else None
     if picture is not None:
         write_whole(directory / picture.name, picture.png)

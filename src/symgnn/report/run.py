@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from symgnn.report import markup
-from symgnn.report.cases import draw
+from symgnn.report.cases import draw, read_outcome
 from symgnn.report.cases import parts as cases
 from symgnn.report.page import DPI, document
 from symgnn.store import read_json, write_whole
@@ -81,7 +81,7 @@ def write_run_report(directory: str | os.PathLike[str]) -> Path:
     curves = _curves(log, metrics)
     if curves is not None:
         write_whole(directory / "curves.png", curves)
-    outcome = (read_json(directory / "outcomes.json") or {}).get("test")
+    outcome = read_outcome(directory)
     picture = draw(outcome) if outcome else None
     if picture is not None:
         write_whole(directory / picture.name, picture.png)

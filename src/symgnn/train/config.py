@@ -38,8 +38,8 @@ INFERRED = (
 SECTIONS = ("data", "model", "train")
 #: The section `data` of a run on graphs that are in memory only.
 IN_MEMORY = {"in_memory": True}
-#: `model.block` of a run with a module that `build` cannot make from a config.
-OWN_MODEL = "own module"
+#: `model.block` of a run with a model that was given to `fit`, not made from a config.
+OWN_MODEL = "given model"
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from torch import nn
 from torch_geometric.data import Data
 
 from symgnn.data import splits as divide
 from symgnn.data.registry import DATASETS
 from symgnn.data.task import Splits
 from symgnn.data.task_of_graphs import with_task
+from symgnn.nn import Model
 from symgnn.train.config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
 from symgnn.train.trained_run import Run
 from symgnn.train.training import finish, train
@@ -24,7 +24,7 @@ from symgnn.train.training import finish, train
 
 def fit(
     graphs: Any,
-    model: str | Mapping[str, Any] | nn.Module = "dgn",
+    model: str | Mapping[str, Any] | Model = "dgn",
     *,
     level: str | None = None,
     data: Mapping[str, Any] | None = None,
@@ -43,7 +43,7 @@ def fit(
             `symgnn.data.splits` or `symgnn.data.load`; the name of a dataset, such as "qm9"; or a
             file or folder of your own.
         model: The name of an architecture; a dictionary with its name as "block" and options of
-            :func:`symgnn.nn.build`; or a module, which is copied and trained from its weights.
+            :func:`symgnn.nn.build`; or a model of it, which is copied and trained from its weights.
         level: What `y` of graphs in a list belongs to: "graph", "node", "edge", "coordinates",
             "node-vectors" or "graph-vectors", where its shape does not say it.
         data: Further options of the data: those of `symgnn.data.splits` for a list of graphs, of
@@ -68,13 +68,18 @@ def fit(
     """
     section, splits = _data(graphs, level, dict(data or {}))
     make: Any = None
-    if isinstance(model, nn.Module):
+    if isinstance(model, Model):
         if settings.get("seeds", 1) != 1:
             raise ValueError(
-                f"seeds: is {settings['seeds']}, but a module has one initialisation; give the "
+                f"seeds: is {settings['seeds']}, but a model has one initialisation; give the "
                 "name of an architecture, or a dictionary with its options"
             )
         make, described = partial(copy.deepcopy, model), {"block": OWN_MODEL}
+    elif not isinstance(model, str | Mapping):
+        raise ValueError(
+            f"model: is a {type(model).__name__}; give the name of an architecture, a dictionary "
+            "with its options, or a model of symgnn.nn.build"
+        )
     else:
         described = check_model({"block": model} if isinstance(model, str) else dict(model))
     config = Config(section, described, training(settings))

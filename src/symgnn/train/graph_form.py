@@ -34,11 +34,11 @@ def check_form(
     if getattr(data, "pos", None) is None:
         raise ValueError("pos: a graph has none; give coordinates [N, n]")
     check_scale(data, about, scale, drop)
-    if "x" not in drop:
+    if not {"x", "z"} & {*drop}:
         check_elements(data, about.get("read", {}).get("elements"))
     found = sizes_of(data, drop)
     for key, size in sizes.items():
-        if found[key] != size:
+        if key in found and found[key] != size:
             raise ValueError(
                 f"data: {getattr(data, 'name', None) or 'a graph'} has {key} {found[key]}; the run "
                 f"was trained with {size}, so give files of the kind that it was trained on"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ def row_keys(graph: Data, task: Task) -> list[list[Any]]:
     return [[name] for name in names]
 
 
+def _row_count(graph: Data, task: Task) -> int:
+    return int({"graph": 1, "edge": graph.num_edges}.get(task.place, graph.num_nodes))
+
+
 class Outcomes:
     """The predictions for some graphs, the mean over the seeds, beside their labels.
 
@@ -41,13 +46,10 @@ class Outcomes:
     """
 
     def __init__(self, task: Task, graphs: Sequence[Data], fold: int | None = None) -> None:
-        self.task, self.fold = task, fold
+        self.task = task
         self.several = False
         self._single = False  # whether labels are in single precision, as they were read
-        self.rows: list[tuple[int | None, str, list[Any]]] = []  # fold, graph, keys
-        for index in range(len(graphs)):
-            name = getattr(graphs[index], "name", None) or str(index)
-            self.rows += [(fold, str(name), keys) for keys in row_keys(graphs[index], task)]
+        self._sources: list[tuple[int | None, Sequence[Data]]] = [(fold, graphs)]
         self._parts: dict[str, list[Tensor]] = {}
 
     def add(self, outputs: Tensor, batch: Batch, judge: Judge) -> None:
@@ -77,20 +79,47 @@ class Outcomes:
     def joined(parts: Sequence[Outcomes]) -> Outcomes:
         """Those of several folds as one."""
         whole = Outcomes(parts[0].task, [])
+        whole._sources = [source for part in parts for source in part._sources]
         for part in parts:
-            whole.rows += part.rows
             whole.several |= part.several
             whole._single = part._single
             for name, values in part._parts.items():
                 whole._parts.setdefault(name, []).extend(values)
         return whole
 
+    # ---- names of rows
+
+    @cached_property
+    def _graphs(self) -> list[tuple[int | None, Sequence[Data], int]]:
+        """Of each graph its fold, and where it is."""
+        return [(fold, g, index) for fold, g in self._sources for index in range(len(g))]
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        """Where the rows of each graph begin."""
+        counts = [_row_count(graphs[index], self.task) for _, graphs, index in self._graphs]
+        return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+    def _named(self, number: int) -> tuple[int | None, str, list[list[Any]]]:
+        """The fold and name of a graph, and the keys of its rows."""
+        fold, graphs, index = self._graphs[number]
+        graph = graphs[index]
+        return fold, str(getattr(graph, "name", None) or index), row_keys(graph, self.task)
+
+    def _row(self, k: int) -> dict[str, Any]:
+        """What a row is called."""
+        number = int(np.searchsorted(self._starts, k, side="right")) - 1
+        fold, name, keys = self._named(number)
+        mine = map(str, keys[k - int(self._starts[number])])
+        named = dict(zip(KEYS[self.task.place], mine, strict=True))
+        return {"name": name, **({} if fold is None else {"fold": fold}), **named}
+
     # ---- a CSV
 
     def heads(self) -> list[str]:
         """The names of the columns, with units."""
         task = self.task
-        folds = ["fold"] if any(fold is not None for fold, _, _ in self.rows) else []
+        folds = ["fold"] if any(fold is not None for fold, _ in self._sources) else []
         found = ["name", *folds, *KEYS[task.place]]
         if task.kind == "classification":
             spread = ["probability deviation"] if self.several else []
@@ -106,7 +135,13 @@ class Outcomes:
         predicted, measured = self.array("predicted"), self.array("measured")
         deviation, classes = self.array("deviation"), self.task.classes
         probability = self.array("probability") if classes else deviation
-        for k, (fold, name, keys) in enumerate(self.rows):
+        rows = (
+            (fold, name, keys)
+            for number in range(len(self._graphs))
+            for fold, name, each in [self._named(number)]
+            for keys in each
+        )
+        for k, (fold, name, keys) in enumerate(rows):
             cells = [name, *([] if fold is None else [fold]), *keys]
             if self.task.kind == "classification":
                 cells += [classes[predicted[k, 0]], float(probability[k, 0])]
@@ -197,12 +232,6 @@ class Outcomes:
                 for k in bad
             ],
         }
-
-    def _row(self, k: int) -> dict[str, Any]:
-        """What a row is called."""
-        fold, name, keys = self.rows[k]
-        named = dict(zip(KEYS[self.task.place], map(str, keys), strict=True))
-        return {"name": name, **({} if fold is None else {"fold": fold}), **named}
 
 
 def class_scores(confusion: np.ndarray, classes: Sequence[str]) -> list[dict[str, Any]]:

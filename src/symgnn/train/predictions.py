@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data.rescaling import at_scale
+from symgnn.data.task import Task
 from symgnn.store import write_whole
 from symgnn.train.outcomes import KEYS, row_keys
 from symgnn.train.trained_run import Prediction, Run
@@ -23,25 +24,27 @@ def write_predictions(trained: Run, out: Path, graphs: Sequence[Data]) -> int:
 
     A row is a graph, node or edge, named as its file names it, with its SMILES where it has one.
     Numbers are in the units of the head; with several seeds each has a deviation beside it, and
-    where graphs have answers, the measured value.
+    where graphs have answers, as those of a split do, the measured value.
     """
-    smiles = any(isinstance(graphs[k].get("smiles"), str) for k in range(len(graphs)))
-    measured = all(isinstance(graphs[k].get("y"), Tensor) for k in range(len(graphs)))
+    rows = []
+    for number, (graph, found) in enumerate(_each(trained, graphs)):
+        name, smiles = getattr(graph, "name", None) or str(number), graph.get("smiles")
+        answers = answers_of(trained, graph)
+        keys = row_keys(graph, trained.task)
+        for k, cells in enumerate(zip(found.value, _spread(found), strict=True)):
+            rows.append((name, smiles, keys[k], cells, None if answers is None else answers[k]))
+    with_smiles = any(isinstance(row[1], str) for row in rows)
+    measured = any(row[-1] is not None for row in rows)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    first = ["name", *(["smiles"] if smiles else []), *KEYS[trained.task.place]]
+    first = ["name", *(["smiles"] if with_smiles else []), *KEYS[trained.task.place]]
     writer.writerow([*first, *heads(trained, measured)])
-    count = 0
-    for number, (graph, found) in enumerate(_each(trained, graphs)):
-        names = [getattr(graph, "name", None) or str(number)]
-        names += [graph.get("smiles") or ""] if smiles else []
-        answers = answers_of(trained, graph) if measured else None
-        cells = cells_of(trained, found, answers)
-        for keys, row in zip(row_keys(graph, trained.task), cells, strict=True):
-            writer.writerow([*names, *keys, *row])
-            count += 1
+    for name, smiles, keys_of_row, (value, deviation), answer in rows:
+        names = [name, *([smiles or ""] if with_smiles else []), *keys_of_row]
+        known = (answer or [""] * len(trained.task.targets)) if measured else None
+        writer.writerow([*names, *cells_of(trained.task, value, deviation, known)])
     write_whole(out, text.getvalue().encode("utf-8"))
-    return count
+    return len(rows)
 
 
 def heads(trained: Run, measured: bool = False) -> list[str]:
@@ -60,28 +63,29 @@ def heads(trained: Run, measured: bool = False) -> list[str]:
 
 
 def cells_of(
-    trained: Run, found: Prediction, answers: list[list[Any]] | None = None
-) -> Iterator[list[Any]]:
-    """The cells of each row; `answers` are the measured values, a list for each row."""
-    several = found.deviation is not None
-    spread = found.value if found.deviation is None else found.deviation
-    for number, (value, deviation) in enumerate(zip(found.value, spread, strict=True)):
-        known = None if answers is None else answers[number]
-        if trained.task.kind == "classification":
-            best = int(value.argmax())
-            row = [trained.task.classes[best], float(value[best])]
-            row += [float(deviation[best])] if several else []
-            yield row + (known or [])
-            continue
-        row = []
-        for column, (one, apart) in enumerate(zip(value.tolist(), deviation.tolist(), strict=True)):
-            row += [one, *([apart] if several else []), *([known[column]] if known else [])]
-        yield row
+    task: Task, value: Tensor, deviation: Tensor | None, known: list[Any] | None
+) -> list[Any]:
+    """The cells of a row with outputs `[outputs]`; `known` are its measured values."""
+    several = deviation is not None
+    spread = value if deviation is None else deviation
+    if task.kind == "classification":
+        best = int(value.argmax())
+        row = [task.classes[best], float(value[best])]
+        return [*row, *([float(spread[best])] if several else []), *(known or [])]
+    row = []
+    for column, (one, apart) in enumerate(zip(value.tolist(), spread.tolist(), strict=True)):
+        row += [one, *([apart] if several else []), *([] if known is None else [known[column]])]
+    return row
 
 
-def answers_of(trained: Run, graph: Data) -> list[list[Any]]:
-    """The measured values of a graph, a list for each row, in units; "" where one is missing."""
-    task, y = trained.task, graph.y
+def answers_of(trained: Run, graph: Data) -> list[list[Any]] | None:
+    """The measured values of a graph, a list for each row, in units; "" where one is missing.
+
+    None if the graph has none.
+    """
+    task, y = trained.task, graph.get("y")
+    if not isinstance(y, Tensor):
+        return None
     if task.kind == "classification":
         return [[task.classes[label] if label >= 0 else ""] for label in y.tolist()]
     if task.lengths:
@@ -89,6 +93,11 @@ def answers_of(trained: Run, graph: Data) -> list[list[Any]]:
     elif trained.scaler.done:
         y = trained.scaler.back(y)
     return [[one if math.isfinite(one) else "" for one in row] for row in y.tolist()]
+
+
+def _spread(found: Prediction) -> Sequence[Tensor | None]:
+    """The deviation of each row."""
+    return [None] * len(found.value) if found.deviation is None else list(found.deviation)
 
 
 def _each(trained: Run, graphs: Sequence[Data]) -> Iterator[tuple[Data, Prediction]]:

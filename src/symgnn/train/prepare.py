@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,7 +15,9 @@ from torch_geometric.data import Data
 from symgnn.data.files.table import not_among
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
-from symgnn.nn.build import BUILD_OPTIONS
+from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
+from symgnn.nn.node_types import ATOMS, TypeColumns
+from symgnn.nn.peers import PEERS
 from symgnn.train.config import Config, Training
 from symgnn.train.loader import READ
 from symgnn.train.metrics import Judge, Scaler, balanced, is_present
@@ -87,10 +90,23 @@ class Facts:
         return Facts(plain["sizes"], found, plain["counts"], counts, center, plain.get("labels"))
 
 
-def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) -> Facts:
-    """Check every graph against the task and the first one; find the targets' mean and spread."""
+def measure(
+    splits: Splits,
+    drop: Sequence[str] = (),
+    standardise: bool = True,
+    types: NodeTypes | None = None,
+) -> Facts:
+    """Check every graph against the task and the first one; find the targets' mean and spread.
+
+    Args:
+        splits: The graphs and their task.
+        drop: Values that are left out.
+        standardise: Whether the targets are brought to mean 0 and deviation 1.
+        types: How the types of nodes are read; None where the network does so by itself.
+    """
     task, masked = splits.task, may_miss(splits.about)
     counts, sizes = {}, None
+    types = None if "z" in drop else types
     targets, places = [], []
     tally = Tally(task)
     for name in ("train", "validation", "test"):
@@ -120,6 +136,8 @@ def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) 
                         f"{value}: {where} has a value that is not finite; correct it, or leave "
                         f"it out with data.drop: [{value}]"
                     )
+            if types is not None:
+                types.add(graph, where, "x" not in drop)
             check_answers(graph, task, where, masked)
             if masked:
                 tally.add(name, graph.y)
@@ -137,6 +155,8 @@ def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) 
             f"targets: {', '.join(task.targets)} are {components} components for each vector, but "
             f"graphs have {sizes['dimension']} coordinates; name one component for each"
         )
+    if types is not None and types.read:
+        sizes["node_types"] = types.count
     if task.kind == "classification":
         found_classes = torch.bincount(y[is_present(y)], minlength=len(task.classes))
         return Facts(sizes, _unit(1), counts, found_classes, None, labels, answers)
@@ -250,14 +270,69 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+class NodeTypes:
+    """How a network without types of its own reads `z`, found in one pass over the graphs.
+
+    The types are embedded if `model.node_types` asks for it, and else unless the node features have
+    a column for each type anyway, as those of symgnn's readers do. There are 119 types, atomic
+    numbers, if `model.node_types` does not say how many.
+    """
+
+    def __init__(self, config: Config) -> None:
+        given = config.model.get("node_types")
+        self.asked = given is not None
+        self.count = count_of_types(ATOMS if given is None else given)
+        self.columns = TypeColumns()
+        self.there: bool | None = None  # whether graphs have types
+
+    @staticmethod
+    def of(config: Config) -> NodeTypes | None:
+        """None for a network that has types of its own."""
+        block = config.model["block"]
+        peer = PEERS.get(str(block).lower())
+        own = inspect.signature(peer).parameters if peer else ()
+        options = {key: value for key, value in config.model.items() if key in own}
+        return None if network_named(block, options).types else NodeTypes(config)
+
+    def add(self, graph: Data, where: str, with_features: bool) -> None:
+        """Check the types of a graph, and compare them with its features."""
+        z, x = getattr(graph, "z", None), getattr(graph, "x", None) if with_features else None
+        if self.there not in (None, z is not None):
+            raise ValueError(
+                f"z: {where} has {'none' if z is None else 'some'}, unlike those before; give "
+                "every graph the types of its nodes, or leave them out with data.drop: [z]"
+            )
+        self.there = z is not None
+        if z is None:
+            return
+        if not isinstance(z, Tensor) or z.is_floating_point() or z.shape != (graph.num_nodes,):
+            shape = f"{z.dtype} {list(z.shape)}" if isinstance(z, Tensor) else type(z).__name__
+            raise ValueError(
+                f"z: {where} has {shape}; give a whole number for each node, or leave it out with "
+                "data.drop: [z]"
+            )
+        if z.numel() and not 0 <= int(z.min()) <= int(z.max()) < self.count:
+            bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
+            raise ValueError(
+                f"z: {where} holds {bad}; model.node_types is {self.count}, for types 0 to "
+                f"{self.count - 1}; give more, or leave them out with data.drop: [z]"
+            )
+        if x is not None and not self.asked:
+            self.columns.add(z, x)
+
+    @property
+    def read(self) -> bool:
+        """Whether the network has to embed the types."""
+        return bool(self.there) and (self.asked or not self.columns.complete)
+
+
 def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
     """The model of a config, for graphs of these sizes."""
     model = dict(config.model)
     try:
         with in_section("model", [*BUILD_OPTIONS, *model], architecture="block"):
-            built = build(
-                model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model
-            )
+            known = {**sizes, **model}  # types of nodes may be said in both
+            built = build(known.pop("block"), task=task.level, outputs=task.outputs, **known)
     except ValueError as error:
         text = str(error)
         for name, option in WIDTHS.items():

@@ -111,7 +111,7 @@ def _read(
             f"data: {str(items[0])[:80]!r} cannot be read as the graphs of the run were, as it was "
             "not trained on files; give --split, or PyG graphs in Python"
         )
-    reading = {**about["read"], **options}
+    reading = {"columns": [], **about["read"], **options}  # answers that files have are not read
     if {"edges", "radius", "k"} & options.keys():
         reading |= {name: options.get(name) for name in ("edges", "radius", "k")}
     graphs, skipped = list(before), list(before.skipped)

@@ -19,6 +19,7 @@ import symgnn.data
 from symgnn.data.files.table import not_among
 from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
+from symgnn.nn import Model
 from symgnn.store import read_json, write_json, write_whole
 from symgnn.train import datasets
 from symgnn.train.baseline import Baseline
@@ -201,10 +202,11 @@ class Run(nn.Module):
         trivial = None if self.baseline is None else Metrics(task, len(self.baseline.names))
         masked = may_miss(self.record.get("about", {}))
         for k in range(len(graphs)):
-            check_answers(graphs[k], task, f"graph {k}", masked)
-            self._check(graphs[k])
+            graph = graphs[k]
+            check_answers(graph, task, f"graph {k}", masked)
+            self._check(graph)
         scaled = AtScale(graphs, self.scale, answers=task.lengths)
-        ready = Graphs(scaled, drop=dropped(self.config), dtype=self._dtype)
+        ready = Graphs(scaled, drop=self._dropped, dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
@@ -284,6 +286,13 @@ class Run(nn.Module):
         return found
 
     @property
+    def _dropped(self) -> list[str]:
+        """The values that the models do not read."""
+        model = self.model
+        assert isinstance(model, Model)
+        return [*dropped(self.config), *model.unread]
+
+    @property
     def _dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 
@@ -300,8 +309,8 @@ class Run(nn.Module):
     def _ready(self, data: Data) -> Data:
         """The graph as the models read it."""
         self._check(data)
-        data, drop = copy.copy(at_scale(data, self.scale)), dropped(self.config)
-        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*drop}
+        data = copy.copy(at_scale(data, self.scale))
+        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*self._dropped}
         for name in list(data.keys()):
             if name not in kept:
                 del data[name]
@@ -330,8 +339,8 @@ def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
 
     Args:
         run: The directory of the run.
-        model: The network, where it was given to :func:`symgnn.fit` as a module of your own; its
-            weights are replaced by those of the run.
+        model: The network, where it was given to :func:`symgnn.fit` as a model; its weights are
+            replaced by those of the run.
     """
     directory = Path(run)
     if (directory / "folds.json").exists():
@@ -342,8 +351,8 @@ def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
     make = None if model is None else partial(copy.deepcopy, model)
     if make is None and config.model["block"] == OWN_MODEL:
         raise ValueError(
-            f"model: the run in {directory} was trained with a module of your own; give it, "
-            "symgnn.load(run, model=...)"
+            f"model: the run in {directory} was trained with a model that was given to fit; give "
+            "one that is built in the same way, symgnn.load(run, model=...)"
         )
     groups = [Group.read(directory, name) for name in config.train.group_names]
     found = Run(config, record, groups, make=make, directory=directory)

@@ -30,7 +30,7 @@ from symgnn.train.lost_process import naming_lost_processes
 from symgnn.train.metrics import names_of
 from symgnn.train.missing import check_monitor, missing_line
 from symgnn.train.outcomes import Outcomes
-from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
+from symgnn.train.prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
 from symgnn.train.run_record import (
     MAY_CHANGE,
@@ -116,7 +116,8 @@ def train(
 
 def prepare(config: Config, splits: Splits, make: Callable[[], Model] | None = None) -> Setting:
     """Measure the data, build the model, and check all that can be checked before training."""
-    facts = measure(splits, dropped(config), config.train.standardise)
+    types = NodeTypes.of(config) if make is None else None
+    facts = measure(splits, dropped(config), config.train.standardise, types)
     make = make or partial(make_model, config, splits.task, facts.sizes)
     model = make()
     check(config, splits, model)
@@ -257,7 +258,8 @@ def check(config: Config, splits: Splits, model: Model) -> None:
 def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
     """Graphs as the model reads them."""
     dtype = torch.float64 if config.train.precision == "64" else torch.float32
-    return Graphs(graphs, drop=dropped(config), dtype=dtype, angles=model.needs_angles)
+    drop = [*dropped(config), *model.unread]
+    return Graphs(graphs, drop=drop, dtype=dtype, angles=model.needs_angles)
 
 
 def say(console: Console, text: str) -> None:

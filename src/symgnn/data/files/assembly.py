@@ -18,8 +18,6 @@ from symgnn.data.rescaling import LENGTHS, stamp
 from symgnn.data.task import Task
 from symgnn.progress import bar
 
-#: Coordinates whose squares are finite in float32, also when they are summed.
-LARGEST = 1e18
 #: What a PyG graph may have for its edges, besides `edge_attr`.
 OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology")
 
@@ -105,7 +103,6 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
     exact = torch.as_tensor(structure.pos, dtype=torch.float64)
     pos = exact.float()
     try:
-        check_largest(exact)
         edge_index, own = joined(structure, exact, form.edges, form.radius, form.k)
         check_resolution(exact, pos, edge_index)
     except ValueError as error:
@@ -131,16 +128,6 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
         if name in graph:
             graph[name] = graph[name] * form.scale
     return stamp(graph, form.scale)
-
-
-def check_largest(exact: torch.Tensor) -> None:
-    """Squares of coordinates are finite in float32."""
-    largest = float(exact.abs().max())
-    if largest > LARGEST:
-        raise ValueError(
-            f"pos: is up to {largest:.3g}, whose square float32 cannot hold; correct it, or give "
-            "coordinates in a larger unit"
-        )
 
 
 def check_resolution(exact: torch.Tensor, pos: torch.Tensor, edge_index: torch.Tensor) -> None:

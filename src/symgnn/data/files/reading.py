@@ -82,7 +82,7 @@ def read(
         targets: a CSV with a row per structure, or per node (then with a column `node`: 0, 1, ...);
             a path, or the name of a file in the folder that is read.
         columns: the targets: columns of that CSV (all, if left out), or without one values that the
-            files have themselves.
+            files have themselves (`y`, if left out; [] for none).
         id: the column, or the value in a file, that names a structure.
         level: "graph", "node" or "edge", if it is not plain from the columns; "coordinates" for
             points; "node-vectors" or "graph-vectors" for vectors, which turn with the coordinates

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+#: Coordinates whose squares are finite in float32, also when they are summed.
+LARGEST = 1e18
 #: What the edges that a file has are.
 Joined = Literal["bonds", "mesh", "given"]
 
@@ -64,8 +66,16 @@ class Structure:
 
 
 def check_sizes(structure: Structure) -> None:
-    """There are as many features as nodes and edges, and faces are of nodes that there are."""
+    """Coordinates are not too large, there are as many features as nodes and edges, and faces are
+    of nodes that there are.
+    """
     nodes = len(structure.pos)
+    largest = float(np.abs(structure.pos).max(initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(
+            f"pos: is up to {largest:.3g}, whose square float32 cannot hold; correct it, or give "
+            "coordinates in a larger unit"
+        )
     edges = None if structure.edges is None else structure.edges.shape[-1]
     for name, array, rows in (
         ("z", structure.z, nodes),

@@ -251,33 +251,48 @@ def _by_node(
 
 def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> Found | None:
     """The values of the structures with these names; None if none are asked for or there."""
+    if asked.columns == ():
+        return None
     wanted = list(asked.columns or ["y"])
     levels: tuple[str, ...] = LEVELS
     if asked.place is not None:
         levels = (asked.place,)
 
+    masked = asked.missing == "mask" and asked.columns is not None
+    enough = any if masked else all  # a value that is not there is a missing label
+
+    def has(structure: Structure, level: str) -> bool:
+        return enough(name in structure.values[level] for name in wanted)
+
     def those_with(level: str) -> list[Structure]:
-        return [s for s in structures if set(wanted) <= set(s.values[level])]
+        return [s for s in structures if has(s, level)]
 
     # where most have it: all of them, unless those that have not are to be left out
     level = max(levels, key=lambda level: len(those_with(level)))
     having = those_with(level)
-    if len(having) < len(structures):
+    if len(having) < len(structures) and not (masked and having):
         if asked.columns is None:
             return None
         if not having or not troubles.skip:
             raise ValueError(_not_there(structures, wanted, levels))
-        lacking = [s for s in structures if not set(wanted) <= set(s.values[level])]
+        lacking = [s for s in structures if not has(s, level)]
         troubles.add(*(_not_there([s], wanted, levels) for s in lacking))
+    widths = {}
+    for name in wanted:
+        owner = next((s for s in having if name in s.values[level]), None)
+        if owner is None:
+            raise ValueError(_not_there(structures, wanted, levels))
+        widths[name] = _block(owner, level, name).shape[1]
     first = having[0]
     blocks = [
-        [_block(s, level, name) for name in wanted] if set(wanted) <= set(s.values[level]) else None
+        [_block_or_nan(s, level, name, widths[name]) for name in wanted]
+        if masked or has(s, level)
+        else None
         for s in structures
     ]
     names: list[str] = []
     columns: list[Column] = []
-    for name in wanted:
-        width = _block(first, level, name).shape[1]
+    for name, width in widths.items():
         names += [name] if width == 1 else [f"{name}_{index}" for index in range(width)]
         columns.append(Column(name, width, first.value_units.get(name, "")))
     cells: list[Cells | None] = []
@@ -301,6 +316,15 @@ def _block(structure: Structure, level: str, name: str) -> np.ndarray:
     """Values as `[rows, w]`; of a graph there is one row."""
     array = np.asarray(structure.values[level][name])
     return array.reshape(1, -1) if level == "graph" else as_columns(array)
+
+
+def _block_or_nan(structure: Structure, level: str, name: str, width: int) -> np.ndarray:
+    """As :func:`_block`; NaN where the structure has no such value."""
+    if name in structure.values[level]:
+        return _block(structure, level, name)
+    edges = 0 if structure.edges is None else structure.edges.shape[1]
+    rows = {"graph": 1, "node": len(structure.pos), "edge": edges}[level]
+    return np.full((rows, width), np.nan)
 
 
 def _place(structure: Structure, level: str, names: Sequence[str], row: int, column: int) -> str:

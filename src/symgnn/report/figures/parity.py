@@ -51,7 +51,7 @@ def _draw(axes: Axes, target: Mapping[str, Any]) -> None:
     alpha = 0.85 if len(points) < 200 else 0.35
     axes.plot(limits, limits, color="#999999", linewidth=1, zorder=1)
     axes.scatter(points[:, 0], points[:, 1], s=16, color=POINT, alpha=alpha, linewidth=0, zorder=2)
-    _mark(axes, target["worst"][:NAMED], limits)
+    _mark(axes, target["worst"][:NAMED])
     unit = f" [{target['unit']}]" if target["unit"] else ""
     axes.set(xlim=limits, ylim=limits, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
@@ -61,28 +61,20 @@ def _draw(axes: Axes, target: Mapping[str, Any]) -> None:
     axes.grid(alpha=0.25)
 
 
-def _mark(axes: Axes, cases: Sequence[Mapping[str, Any]], limits: tuple[float, float]) -> None:
-    """A ring around each case, and its name on the side where there is room, none over another."""
-    step = 0.055 * (limits[1] - limits[0])  # a line of text
-    lowest = {"left": np.inf, "right": np.inf}
+def _mark(axes: Axes, cases: Sequence[Mapping[str, Any]]) -> None:
+    """A ring and a number for each case, on the side away from the line; names in the corner."""
     known = [case for case in cases if None not in (case["measured"], case["predicted"])]
-    for case in sorted(known, key=lambda case: -case["predicted"]):
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    ink: dict[str, Any] = {"fontsize": 7.5, "color": "#8a4b00", "zorder": 4, "path_effects": halo}
+    for number, case in enumerate(known, 1):
         x, y = case["measured"], case["predicted"]
-        side = "right" if x > sum(limits) / 2 else "left"
-        lowest[side] = min(y, lowest[side] - step)
         axes.scatter([x], [y], s=42, facecolor="none", edgecolor=MARK, linewidth=1.3, zorder=3)
-        name = axes.annotate(
-            short(case_name(case)),
-            (x, lowest[side]),
-            xytext=(-6 if side == "right" else 6, 0),
-            textcoords="offset points",
-            ha=side,
-            va="center",
-            fontsize=7.5,
-            color="#8a4b00",
-            zorder=4,
+        away = (-8, 4) if y > x else (8, -4)
+        axes.annotate(
+            str(number), (x, y), away, textcoords="offset points", ha="center", va="center", **ink
         )
-        name.set_path_effects([withStroke(linewidth=2.2, foreground="#ffffffd0")])
+    names = [f"{number}  {short(case_name(case))}" for number, case in enumerate(known, 1)]
+    axes.text(0.03, 0.97, "\n".join(names), transform=axes.transAxes, va="top", **ink)
 
 
 def errors_text(target: Mapping[str, Any]) -> str:
