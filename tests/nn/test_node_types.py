@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from helpers import train_ensemble
 from nn.peers import molecules
 from symgnn.nn import ARCHITECTURES, PEERS, EGNNMap, Spec, build
 from symgnn.nn.sources import d2, e, reduce, v
@@ -154,10 +155,8 @@ def test_types_under_transforms() -> None:
         return (out - 1).square().mean()
 
     together, alone = Ensemble(make, 2), Ensemble(make, [1])
-    losses = together.fit(batch, loss, epochs=2, learning_rate=1e-3)
-    torch.testing.assert_close(
-        alone.fit(batch, loss, epochs=2, learning_rate=1e-3)[:, 0], losses[:, 1]
-    )
+    losses = train_ensemble(together, batch, loss, 2)
+    torch.testing.assert_close(train_ensemble(alone, batch, loss, 2)[:, 0], losses[:, 1])
     torch.manual_seed(5)
     model = make()
     torch.manual_seed(5)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from symgnn.train.trained_run import Run, load
-from symgnn.train.training import finish, train
 
 import symgnn
 from symgnn.data import registry
 from symgnn.data.task import Splits
 from symgnn.train.config import Config, resolve
 from symgnn.train.prepare import NodeTypes
+from symgnn.train.trained_run import Run, load
+from symgnn.train.training import finish, train
 from trainings import solids
 
 pytestmark = pytest.mark.usefixtures("one_thread")
