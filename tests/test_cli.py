@@ -79,7 +79,16 @@ def test_changes_may_stand_behind_options() -> None:
 
 # ---------------------------------------------------------------- what is imported
 
-HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "lightning", "rich", "networkx", "yaml")
+HEAVY = (
+    "torch",
+    "torch_geometric",
+    "numpy",
+    "scipy",
+    "lightning_fabric",
+    "rich",
+    "networkx",
+    "yaml",
+)
 
 
 @pytest.mark.parametrize("command", ["", *(each.__name__.split(".")[-1] for each in COMMANDS)])
@@ -124,7 +133,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 # ---------------------------------------------------------------- what is printed
 
 
-def test_training_prints_nothing_of_lightning(tmp_path: Path) -> None:
+def test_training_prints_nothing_of_fabric(tmp_path: Path) -> None:
     """No banner, tip or warning of a dependency: the lines are those of symgnn."""
     config = tmp_path / "c.yaml"
     config.write_text(yaml.safe_dump({**SMALL, "train": {**SMALL["train"], "epochs": 2}}))
@@ -153,7 +162,7 @@ from symgnn.warning_lines import warnings_as_lines
 warnings_as_lines()
 def warn(module):
     warnings.warn_explicit(f"of {module}\\nhere", UserWarning, "a.py", 1, module)
-for module in ("lightning.pytorch.trainer", "torch", "symgnn.data.files", "models", "torchy"):
+for module in ("lightning_fabric.fabric", "torch", "symgnn.data.files", "models", "torchy"):
     warn(module)
 """
     shown = run("-c", code).stderr.splitlines()
@@ -188,7 +197,7 @@ def test_tables_need_no_extra() -> None:
     """`make run` installs no more than the extra `plot`."""
     code = """
 import sys
-for name in ("lightning", "tensorboard", "rdkit", "ase", "trimesh", "skimage", "fast_tsp"):
+for name in ("tensorboard", "rdkit", "ase", "trimesh", "skimage", "fast_tsp"):
     sys.modules[name] = None
 import symgnn, symgnn.audit
 from symgnn.cli import main

@@ -10,7 +10,6 @@ from typing import TextIO
 DEPENDENCIES = (
     "ase",
     "google",
-    "lightning",
     "lightning_fabric",
     "lightning_utilities",
     "matplotlib",

@@ -56,7 +56,7 @@ def test_two_processes_train_as_one(config: dict, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["lightning", "torchrun"])
+@pytest.mark.parametrize("launcher", ["fabric", "torchrun"])
 def test_the_command_starts_two_processes(launcher: str, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(CONFIG))

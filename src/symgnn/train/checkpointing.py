@@ -18,6 +18,7 @@ from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
 from symgnn.train.ensemble import Ensemble
 from symgnn.train.metrics import is_rising
 from symgnn.train.settings import Training
+from symgnn.train.tensorboard_log import TensorBoardLog
 
 #: A row of the log: the numbers of one validation and member.
 Row = dict[str, float]
@@ -80,6 +81,7 @@ class Checkpoints:
         self.best: list[dict[str, Tensor]] = []
         self.rows: list[Row] = []
         self.last_value = infinite
+        self.board = None if directory is None else TensorBoardLog(directory)
         self.stopped_before = 0  # after so many epochs, an earlier process ran out of patience
 
     def group(self, name: str) -> Group:
@@ -176,6 +178,8 @@ class Checkpoints:
         if better:
             write_checkpoint(self.directory / "best.ckpt", self._content())
         _append(self.directory / "log.csv", rows)
+        assert self.board is not None
+        self.board.add(rows)
         content: dict[str, Any] = {
             "seeds": self.seeds,
             "epoch": position.epoch,
