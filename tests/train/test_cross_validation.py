@@ -73,7 +73,7 @@ def test_each_graph_is_predicted_by_a_run_that_has_not_seen_it(whole: Path) -> N
         assert set(mine) == {graph.name for graph in parts.test}
         seen = {graph.name for graph in (*parts.train, *parts.validation)}
         assert not seen & set(mine)
-        value, deviation = run.predict(parts.test, scaled=True)
+        value, deviation = run.predict(parts.test)
         for k, graph in enumerate(parts.test):
             row = mine[graph.name]
             assert float(row["energy"]) == pytest.approx(float(value[k]), rel=1e-5)
@@ -130,6 +130,24 @@ def test_finished_folds_are_skipped(whole: Path, folder: Path, tmp_path: Path, m
     assert rows(out) == rows(whole)
 
 
+def test_more_epochs(whole: Path, folder: Path, tmp_path: Path) -> None:
+    """Finished folds go on if they are to be trained for longer, also when killed in between."""
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    longer = config(folder, "train.epochs=3")
+    train(cross_validation.fold_config(longer, 1), out / "fold-1", resume=True)  # not yet measured
+    (out / "fold-1" / "metrics.json").unlink()
+    assert train_folds(longer, out, resume=True) is not None
+    expected = train_folds(longer, tmp_path / "other")
+    assert json.loads((out / "metrics.json").read_text()) == json.loads(
+        (tmp_path / "other" / "metrics.json").read_text()
+    )
+    assert expected is not None
+    shorter = config(folder)
+    with pytest.raises(ValueError, match=r"^train.epochs: is 2, but the run in .* has done 3"):
+        train_folds(shorter, out, resume=True)
+
+
 def test_what_is_refused(whole: Path, folder: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "run"
     shutil.copytree(whole, out)
@@ -181,5 +199,5 @@ def test_datasets_have_their_own_splits() -> None:
 def test_a_fold_is_a_run_of_its_own(whole: Path) -> None:
     run = symgnn.load(whole / "fold-2")
     assert run.config.data["fold"] == 2
-    assert torch.isfinite(run.predict(run.splits().test, scaled=True).value).all()
+    assert torch.isfinite(run.predict(run.splits().test).value).all()
     assert main(["evaluate", str(whole / "fold-2"), "--out", str(whole / "again.json")]) == 0

@@ -18,6 +18,7 @@ from symgnn.train.config import Config
 from symgnn.train.devices import launch
 from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import check_same
+from symgnn.train.run_record import MAY_GROW, read_record
 from symgnn.train.trained_run import SPLITS, load, summary
 from symgnn.train.training import check_config, claimed, finish, say, train
 
@@ -30,8 +31,8 @@ def train_folds(
 ) -> dict[str, Any] | None:
     """Train and measure each fold in a directory of its own; write and give what they reach.
 
-    Folds that are finished are skipped, with `resume`, and the others go on. In processes other
-    than the first nothing is given.
+    With `resume`, folds that are finished are skipped, and the others go on; with more epochs than
+    before, all go on. In processes other than the first nothing is given.
 
     Args:
         config: a run with `data.folds`.
@@ -52,11 +53,13 @@ def train_folds(
         for number, splits in enumerate(folds, 1):
             directory = out / f"fold-{number}"
             own = fold_config(config, number)
-            if (directory / "metrics.json").exists():
+            if is_finished(directory, own):
                 if first:
                     check_finished(directory, own, splits)
                     say(console, f"fold {number} of {len(folds)}: is finished")
                 continue
+            if first:  # what was measured before the fold goes on
+                (directory / "metrics.json").unlink(missing_ok=True)
             run = train(own, directory, resume=True, console=console, splits=splits, fabric=fabric)
             if run is not None:
                 finish(run)
@@ -68,14 +71,21 @@ def fold_config(config: Config, number: int) -> Config:
     return dataclasses.replace(config, data={**config.data, "fold": number})
 
 
+def is_finished(directory: Path, config: Config) -> bool:
+    """Whether a fold was trained as long as is asked for, and measured."""
+    if not (directory / "metrics.json").exists():
+        return False
+    before = read_record(directory)["config"]["train"]
+    return all(before[key] == getattr(config.train, key) for _, key in MAY_GROW)
+
+
 def check_finished(directory: Path, config: Config, splits: Splits) -> None:
     """A fold that is skipped has this config and these data."""
     check_config(directory, config, resume=True)
-    record = read_json(directory / "run.json")
     counts = {name: len(getattr(splits, name)) for name in SPLITS}
     now = {"task": dataclasses.asdict(splits.task), "scale": splits.scale, "counts": counts}
     check_same(
-        record if isinstance(record, dict) else {},
+        read_record(directory),
         {**now, "about": splits.about},
         "put them back, or train into another --out",
     )
@@ -93,7 +103,7 @@ def summarise(out: Path, folds: Sequence[Splits]) -> dict[str, Any]:
     whole = Outcomes.joined(parts)
     whole.write(out / "predictions.csv")
     write_json(out / "outcomes.json", {"test": whole.summary()})
-    record = read_json(out / "fold-1" / "run.json")
+    record = read_record(out / "fold-1")
     shared = {k: record[k] for k in ("task", "seeds", "headlines", "model", "symmetry")}
     about = folds[0].about
     made = {

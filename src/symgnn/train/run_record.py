@@ -87,6 +87,15 @@ def read_run(directory: Path) -> tuple[Config, dict[str, Any]]:
     return resolve(record["config"]), record
 
 
+def config_of(directory: Path) -> dict[str, Any]:
+    """The config that a run has; that of a cross-validation is in `config.yaml` alone, as each
+    fold has a record of its own.
+    """
+    if not (directory / "run.json").exists() and any(directory.glob("fold-*")):
+        return read_config(directory).as_dict()
+    return read_record(directory)["config"]
+
+
 def differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, str, Any, Any]]:
     """Section, key, value before and value now of all that differs between two configs."""
     now = json.loads(json.dumps(finite(now), default=str))

@@ -36,6 +36,7 @@ from symgnn.train.run_record import (
     MAY_CHANGE,
     MAY_GROW,
     check_growth,
+    config_of,
     differences,
     read_record,
     write_record,
@@ -217,7 +218,7 @@ def check_config(out: Path, config: Config, resume: bool) -> None:
         return
     if not resume:
         raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
-    before = read_record(out)["config"]
+    before = config_of(out)
     for section, key, old, new in differences(before, config.as_dict()):
         if (section, key) not in (*MAY_CHANGE, *MAY_GROW):
             raise ValueError(
