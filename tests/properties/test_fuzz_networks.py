@@ -27,6 +27,8 @@ from symgnn.nn import (
     NeighbourSum,
     Spec,
 )
+from symgnn.nn.block import Block
+from symgnn.nn.peers.isogcn import LAPLACIAN, SQUARED_GRADIENT
 
 FEW, MANY = range(40), range(1000, 2200)
 
@@ -253,7 +255,7 @@ def check(seed: int) -> bool:
     generic = with_features(random_graph(random, n, 1.0, generic=True), case, random)
     check_copies(case, batch, expected, bound, generic, seed)
     check_symmetry(case, [graphs[0], generic], seed)
-    if not any(_holds_lengths(block.map) for block in case.model.blocks):
+    if not any(_holds_something(block) for block in case.model.blocks):
         check_gradient(case, generic, seed)
     return True
 
@@ -267,9 +269,15 @@ def coincident(data: Data) -> bool:
     return len(data.pos.unique(dim=0)) < len(data.pos)
 
 
-def _holds_lengths(psi: object) -> bool:
-    """Whether a map takes the lengths of rays for constants in derivatives, as EGNN's code does."""
-    return isinstance(psi, EGNNMap) and psi.normalise is True
+def _holds_something(block: Block) -> bool:
+    """Whether a block takes something for a constant in derivatives.
+
+    EGNN's code does so with the lengths of rays, and IsoGCN's operators with what the neighbours
+    of a node span.
+    """
+    if isinstance(block.map, EGNNMap) and block.map.normalise is True:
+        return True
+    return any(source in (LAPLACIAN, SQUARED_GRADIENT) for source in block.sources)
 
 
 # ------------------------------------------------------------------ the tests
