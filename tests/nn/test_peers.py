@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
 
+import symgnn
 from helpers import train_ensemble
 from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
@@ -466,3 +467,15 @@ def test_gaussians_are_never_almost_too_small(dtype: torch.dtype) -> None:
     assert ((found == 0) | (found > 1e3 * torch.finfo(dtype).tiny)).all()
     assert (found[exact > 1e-20] > 0).all()
     assert (found - exact).abs().max() < 10 * torch.finfo(dtype).eps
+
+
+def test_widths_of_nodes_edges_and_angles_may_differ() -> None:
+    """Or they are refused where the network adds them."""
+    data = symgnn.data.polytope("cube")
+    data.z = torch.ones(8, dtype=torch.long)
+    hidden = {"node": 3, "edge": 5, "angle": 2}
+    assert build("dimenet++", hidden=hidden, layers=2)(data).shape == (1, 1)
+    assert build("dimenet", hidden={**hidden, "angle": 5}, layers=2)(data).shape == (1, 1)
+    assert build("schnet", hidden=hidden, layers=2)(data).shape == (1, 1)
+    with pytest.raises(ValueError, match=r"^hidden: angles have width 2 and edges 5; DimeNet"):
+        build("dimenet", hidden=hidden)

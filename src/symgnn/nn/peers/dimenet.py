@@ -112,12 +112,13 @@ class Embed(Form):
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__(widths, out, hidden)
-        self.basis, self.linear = nn.Linear(widths[2], out), nn.Linear(3 * out, out)
+        self.parts = [widths[0], widths[1], out]
+        self.basis, self.linear = nn.Linear(widths[2], out), nn.Linear(sum(self.parts), out)
 
     def home(self, *values: Tensor) -> Sequence[Tensor]:
         """The map of the concatenation, cut into one for each value."""
         target, source, basis = values
-        of_target, of_source, of_basis = self.linear.weight.chunk(3, 1)
+        of_target, of_source, of_basis = self.linear.weight.split(self.parts, 1)
         basis = F.linear(F.silu(self.basis(basis)), of_basis, self.linear.bias)
         return F.linear(target, of_target), F.linear(source, of_source), basis
 
@@ -226,6 +227,11 @@ def _interaction(before: int, after: int, up: bool = False) -> type[Form]:
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, out, hidden)
+            if not up and widths[1] != out:
+                raise ValueError(
+                    f"hidden: angles have width {widths[1]} and edges {out}; DimeNet adds them, so "
+                    "give both the same"
+                )
             self.message = OrthogonalLinear(widths[0], out)
             self.up = OrthogonalLinear(widths[1], out, bias=False) if up else None
             self.before = nn.ModuleList(Residual(out) for _ in range(before))
