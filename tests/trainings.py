@@ -94,12 +94,12 @@ def _train(config: dict, out: Path, crash: tuple[str, int] | None, rank: dict) -
     if crash is not None:
         _crash_at(*crash)
     try:
-        splits = train(resolve(config), out, resume=True)
+        run = train(resolve(config), out, resume=True)
     except ValueError as error:  # as the command does
         (out.parent / f"error-{rank.get('RANK', 0)}").write_text(str(error))
         raise SystemExit(2) from None
-    if splits is not None:
-        finish(out, splits)
+    if run is not None:
+        finish(run)
 
 
 def _crash_at(moment: str, count: int) -> None:

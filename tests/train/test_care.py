@@ -145,13 +145,13 @@ def test_weights_of_another_model(run: Path, capsys: pytest.CaptureFixture[str])
 def test_files_that_are_gone_or_empty(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     best, kept = run / "seed-1" / "best.ckpt", (run / "seed-1" / "best.ckpt").read_bytes()
     best.unlink()
-    assert "best.ckpt: is gone" in said(capsys, "train", run, "--resume")
+    assert "best.ckpt: is missing" in said(capsys, "train", run, "--resume")
     checkpoint.write_checkpoint(best, {"seeds": [1]})
     assert "best.ckpt: has no weights" in said(capsys, "evaluate", run)
     best.write_bytes(kept)
     log = run / "seed-1" / "log.csv"
     log.write_text(log.read_text() + "garbage\n")
-    assert "log.csv: 'garbage' is no row of it" in said(capsys, "train", run, "--resume")
+    assert "log.csv: 'garbage' is no row of the log" in said(capsys, "train", run, "--resume")
     assert "is a folder" in said(capsys, "predict", run, "--split", "test", "--out", run.parent)
     (run / "metrics.json").write_text("[]")
     assert main(["evaluate", str(run)]) == 0

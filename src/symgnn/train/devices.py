@@ -35,10 +35,10 @@ def launch(settings: Training) -> Fabric:
                 strategy="ddp" if devices * nodes > 1 else "auto",
                 precision=PRECISION[settings.precision],  # type: ignore[arg-type]
             )
+            fabric.launch()
     except (ImportError, ValueError, RuntimeError) as error:
         said = " ".join(str(error).split())
         raise ValueError(f"train.accelerator: is {settings.accelerator!r}; {said}") from None
-    fabric.launch()
     return fabric
 
 
