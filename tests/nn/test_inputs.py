@@ -169,6 +169,56 @@ def test_copies_and_pickles_keep_their_inputs() -> None:
         assert distance(model(data), other(data)) == 0.0
 
 
+# ------------------------------------------------------------------ on the rays of angles
+
+
+class Concatenated(Form):
+    """One linear map of the concatenation, as an MLP without hidden layers."""
+
+    def __init__(self, widths, out, hidden) -> None:
+        super().__init__(widths, out, hidden)
+        self.linears = nn.ModuleList([nn.Linear(sum(widths), out)])
+
+    def here(self, *values: torch.Tensor) -> torch.Tensor:
+        return self.linears[0](torch.cat(values, -1))
+
+
+def _ray(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return source - target
+
+
+RAY = Measure("ray", "edge", function=_ray, width=3)
+ON_RAYS = {
+    "length": d2.first,
+    "length in": d2.first.incoming,
+    "basis": gaussians(3, 2.0).second,
+    "basis in": gaussians(3, 2.0).second.incoming,
+    "ray in": RAY.second.incoming,
+    "edge": e.first,
+    "edge in": e.second.incoming,
+    "initial edge": initial(e).second,
+}
+
+
+@pytest.mark.parametrize("case", ON_RAYS)
+def test_forms_and_mlps_read_the_same_on_rays(case: str) -> None:
+    """Of a directed graph with parallel edges; 0 where no edge comes to the vertex."""
+    spec = Spec("s", angle=[ON_RAYS[case]], edge=[e], node=[v, reduce(a), reduce(e)])
+    data = graph(torch.tensor([[0, 0, 1, 3, 2, 4], [1, 1, 2, 1, 3, 2]]), 3, 0)
+    data.x = data.u = None
+    options = {"layers": 1, "mlp_layers": 0, "edge_features": 2}
+    plain = model_of(spec, **options)
+    form = model_of(spec.but(forms={"angle": Concatenated}), **options)
+    form.load_state_dict(plain.state_dict())
+    assert distance(plain(data), form(data)) < 1e-13
+
+
+def test_a_form_does_not_read_a_measure_in_either_direction() -> None:
+    spec = Spec("s", angle=[RAY.first], node=[v, reduce(a)], forms={"angle": Concatenated})
+    with pytest.raises(ValueError, match=r"^angle: a form reads ray.first, .*ray.first.incoming"):
+        build(spec)
+
+
 # ------------------------------------------------------------------ what nodes start with
 
 

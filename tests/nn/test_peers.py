@@ -471,8 +471,8 @@ def test_gaussians_are_never_almost_too_small(dtype: torch.dtype) -> None:
 
 def test_widths_of_nodes_edges_and_angles_may_differ() -> None:
     """Or they are refused where the network adds them."""
-    data = symgnn.data.polytope("cube")
-    data.z = torch.ones(8, dtype=torch.long)
+    data = symgnn.data.polytope("icosahedron")
+    data.z = torch.ones(12, dtype=torch.long)
     hidden = {"node": 3, "edge": 5, "angle": 2}
     assert build("dimenet++", hidden=hidden, layers=2)(data).shape == (1, 1)
     assert build("dimenet", hidden={**hidden, "angle": 5}, layers=2)(data).shape == (1, 1)

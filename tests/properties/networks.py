@@ -314,6 +314,8 @@ def random_network(random: Random) -> tuple[Case | None, list[str]]:
             at_fault = message.split(":")[0].split("[")[0]
             if at_fault in FEATURES:
                 features[at_fault] = 0
+            elif at_fault == "hidden":
+                options["hidden"] = 4
             elif at_fault == "coordinate_map":
                 options["coordinate_map"] = "neighbour-sum"
             elif at_fault == "task":

@@ -84,10 +84,9 @@ def widths(*names: str) -> dict[str, int]:
 def test_every_pair_of_block_and_map(block: str, psi: str) -> None:
     number = BLOCKS.index(block) + list(COORDINATE_MAPS).index(psi)
     options = {"dimension": 1 + number % 5, "aggregation": ("sum", "mean", "max")[number % 3]}
-    tasks = ("graph" if block in SMALL or psi == "identity" else "coordinates", "node")
-    for task, features in zip(tasks, (widths(*READ[block]), widths()), strict=True):
-        chunk = (None, 3)[number % 2]
-        assert_runs_or_is_refused(block, psi, features, task=task, chunk=chunk, **options)
+    task = "graph" if block in SMALL or psi == "identity" else "coordinates"
+    options |= {"task": task, "chunk": (None, 3)[number % 2]}
+    assert_runs_or_is_refused(block, psi, widths(*READ[block]), **options)
 
 
 @pytest.mark.slow

@@ -37,6 +37,19 @@ class FormUpdate(Updating):
         super().__init__(domain, sources, sizes, aggregation, dimension, after)
         if self.absent:
             raise ValueError(f"{domain}: reads {self.absent[0]}, which is not there")
+        for source in self.sources:
+            if (
+                isinstance(source, Measure)
+                and domain == "angle"
+                and source.domain == "edge"
+                and not source.both_ways
+                and not source.place.endswith(" in")
+            ):
+                raise ValueError(
+                    f"angle: a form reads {source}, which differs between an edge and its reverse; "
+                    f"write {source}.incoming, or make the measure with both_ways=True if it does "
+                    "not"
+                )
         self.phi = form(self.widths, out, width.of(domain))
         self._finish(self.phi.out, sizes)
         own = [source for source in self.sources if source.domain == "edge"]

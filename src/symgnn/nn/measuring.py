@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from symgnn.nn.angle_fields import AngleField
@@ -42,10 +43,18 @@ def measure(source: Measure, state: State) -> Field:
     return AngleField(topology, compute, x.new_empty(0, source.width or 1), chunks=chunks)
 
 
-def measure_rays(source: Measure, x: Tensor, topology: Topology) -> Tensor:
-    """A measure on edges, taken on the rays of the angles, `[R, w]`."""
+def measure_rays(source: Measure, x: Tensor, topology: Topology, into: bool = False) -> Tensor:
+    """A measure on edges, taken on the rays of the angles, from neighbour to vertex, `[R, w]`.
+
+    With `into`, it is 0 on rays (i, j) without an edge j -> i.
+    """
     neighbours, vertices = lift(x, topology.ray_neighbour), lift(x, topology.ray_vertex)
-    return _column(source.function(neighbours, vertices), 1)
+    rows = _column(source.function(neighbours, vertices), 1)
+    if not into:
+        return rows
+    assert topology.rays_in is not None
+    there = topology.rays_in.offsets.diff().unsqueeze(-1) > 0
+    return torch.where(there, rows, 0.0)
 
 
 def measure_lines(source: Measure, x: Tensor, topology: Topology) -> Tensor:

@@ -344,8 +344,10 @@ def _add(terms: dict[str, Tensor], place: str, term: Tensor) -> None:
 
 def _on_rays(source: Source, weight: Tensor, state: State) -> Tensor:
     """What an edge value or a measure on edges adds on the rays of angles, `[R, h]`."""
+    into = source.place.endswith(" in")
     if isinstance(source, Measure):
-        rows = measure_rays(state.function(source), state.seen_by(source).x, state.topology)
+        x = state.seen_by(source).x
+        rows = measure_rays(state.function(source), x, state.topology, into)
         return linear(rows, weight)
     rows = linear(state.get(source).rows, weight)
-    return edges_to_rays(rows, state.topology, into=source.place.endswith(" in"))
+    return edges_to_rays(rows, state.topology, into)
