@@ -30,8 +30,15 @@ class Group:
 
     name: str  # of their directory within the run
     best: dict[str, Any]  # "members": the weights of each; "epoch": when they were best; ...
-    rows: list[Row]
-    path: Path | None = None  # of `best.ckpt`, where it was read
+    log: list[Row] | None = None
+    path: Path | None = None  # of `best.ckpt`, where there is one
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the log, which is read when it is asked for."""
+        if self.log is None:
+            self.log = [] if self.path is None else read_log(self.path.with_name("log.csv"))
+        return self.log
 
     def write(self, run: Path) -> None:
         """Write both files into the directory of a run."""
@@ -45,7 +52,7 @@ class Group:
         path = run / name / "best.ckpt"
         if not path.exists():
             raise ValueError(f"{path}: is not there yet; go on with symgnn train {run} --resume")
-        return Group(name, read_checkpoint(path), read_log(run / name / "log.csv"), path)
+        return Group(name, read_checkpoint(path), path=path)
 
 
 @dataclass
@@ -252,7 +259,10 @@ def read_log(path: Path) -> list[Row]:
     """The complete rows of a `log.csv`."""
     if not path.exists():
         return []
-    rows = csv.DictReader(_complete_lines(path))
+    head, *lines = _complete_lines(path) or [""]
+    for line in lines:
+        _epoch(line, path)
+    rows = csv.DictReader([head, *lines])
     return [{name: float(value) for name, value in row.items()} for row in rows]
 
 

@@ -189,7 +189,8 @@ def _on(fabric: Fabric, batch: Batch, judge: Judge, dtype: torch.dtype) -> Batch
     batch = batch.to(fabric.device)
     weight = judge.weight(batch.y).to(dtype)
     batch.weight = weight * 0 if batch.spare else weight
-    batch.whole = over_devices(batch.weight, fabric)
+    whole = over_devices(batch.weight, fabric)
+    batch.whole = torch.where(whole > 0, whole, 1)  # 0 where all labels of a batch are missing
     return batch
 
 
