@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from symgnn.audit.measuring import quantiles
-from symgnn.audit.report import VERDICTS, Finding, Report, number
+from symgnn.audit._audit_report import Report
+from symgnn.audit._findings import VERDICTS, Finding, number
+from symgnn.audit._verdicts import quantiles
 from symgnn.geometry.symmetry import plural
 from symgnn.report import markup
 from symgnn.report.css import CSS
@@ -16,6 +17,7 @@ SIGNS = {
     "single": "✓",
     "approximate": "≈",
     "broken": "✗",
+    "vacuous": "–",
     "unmeasured": "–",
 }
 #: The colours of the verdicts: of areas, and of lines and text.
@@ -24,6 +26,7 @@ COLOURS = {
     "single": ("#d3efdf", "#1a7f4b"),
     "approximate": ("#fbeacb", "#b7791f"),
     "broken": ("#f8d7d3", "#b3261e"),
+    "vacuous": ("#eef0f1", "#8a9196"),
     "unmeasured": ("#eef0f1", "#8a9196"),
 }
 
@@ -42,7 +45,7 @@ def page(report: Report) -> str:
     body = [f"<h1>{escape(title)}</h1>", markup.paragraph(_what(report))]
     body.append(markup.paragraph(_headline(report), "summary"))
     body += [markup.paragraph(text, "warn") for text in _warnings(report)]
-    pictures = pictures_by("symgnn.audit.figures", report)
+    pictures = pictures_by("symgnn.audit._audit_figures", report)
     if pictures is None:
         body.append(markup.paragraph("Install symgnn[plot] for the figures.", "note"))
     first = [p for p in pictures or [] if p.name == "lattice"]
@@ -108,7 +111,7 @@ def _row(finding: Finding, precisions: list[str]) -> str:
     ]
     if finding.claimed is not None:
         cells.append(f"<td>{'✓' if finding.claimed else ''}</td>")
-    if finding.verdict == "unmeasured":
+    if not finding.measured:
         cells.append(
             f'<td class="why" colspan="{3 * len(precisions) + 1}">{escape(finding.reason)}</td>'
         )
