@@ -85,8 +85,9 @@ class Report:
 
     @property
     def consistent(self) -> Answer:
-        """Whether no check of the model with itself failed."""
-        wrong = [check for check in self.checks.values() if check.verdict == "broken"]
+        """Whether no check of the model with itself failed, but for extensivity."""
+        broken = [check for check in self.checks.values() if check.verdict == "broken"]
+        wrong = [check for check in broken if check.required]
         return Answer(not wrong, "; ".join(map(str, wrong)) or "consistent")
 
     def _why(self, finding: Finding) -> str:

@@ -41,7 +41,7 @@ def check_consistency(session: Session) -> dict[str, Check]:
             result = Check(name, "unmeasured", str(reason))
         except Exception as error:  # a model may refuse what the check asks for
             result = Check(name, "unmeasured", f"the model fails: {Failure.of(error).reason}")
-        result.name = name
+        result.name, result.required = name, name != "extensivity"
         found[name] = result
     return found
 

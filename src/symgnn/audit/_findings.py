@@ -119,6 +119,7 @@ class Check:
         text: What was compared, or why nothing was.
         absolute: The largest error in the units of the output.
         unit: Their name, "" where it is not known.
+        required: Whether a model that fails it is wrong; a model of a whole need not be extensive.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Check:
     error: float = 0.0
     absolute: float = 0.0
     unit: str = ""
+    required: bool = True
 
     @property
     def holds(self) -> bool:

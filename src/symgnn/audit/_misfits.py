@@ -63,18 +63,23 @@ def _relative(change: Tensor, x: Tensor) -> float:
 
 def _products(pairs: Sequence[tuple[Tensor, Tensor]], case: Case) -> float:
     """The change of the products of rows, for the axis of rows that fits best."""
-    first = pairs[0][0].squeeze()
-    nodes = len(case.nodes)
-    axes = {0, *(a for a in range(first.dim()) if first.size(a) in (nodes, len(case.edge_order)))}
-    return min(_change_of_products(pairs, axis) for axis in axes)
+    first = pairs[0][0]
+    known = (len(case.nodes), len(case.edge_order))
+    whole = first.dim() > 0 and first.size(0) not in known  # perhaps one row, of the graph
+    first = first.squeeze()
+    axes = {0, *(a for a in range(first.dim()) if first.size(a) in known)}
+    found = [_change_of_products(pairs, axis) for axis in axes]
+    if whole and first.dim() == 1:
+        found.append(_change_of_products([(x[None], y[None]) for x, y in pairs], -1))
+    return min(found)
 
 
 def _change_of_products(pairs: Sequence[tuple[Tensor, Tensor]], axis: int) -> float:
     rows: list[tuple[Tensor, Tensor]] = []
     for x, y in pairs:
         x, y = x.squeeze(), y.squeeze()
-        if x.dim() == 0:
-            rows.append((x.reshape(1, 1), y.reshape(1, 1)))
+        if x.dim() == 0 or axis < 0:
+            rows.append((x.reshape(1, -1), y.reshape(1, -1)))
         elif axis < x.dim():
             rows.append((_rows(x, axis), _rows(y, axis)))
     width = rows[0][0].size(1)
@@ -170,7 +175,7 @@ def _reordered(x: Tensor, y: Tensor, case: Case) -> float:
         found.append(_relative(y - one, x))
         if known[0] == 0 and x.dim() > 1 and x.size(1) > 1:
             found.append(_as_sets(one, y))
-    if len(edges) and x.size(0) == len(edges) and x.dim():
+    if x.dim() and len(edges) and x.size(0) == len(edges):
         found.append(_relative(y - x[edges], x))
     if x.dim() and (not known or known[0] != 0):
         found.append(_relative(y - x, x))

@@ -226,7 +226,9 @@ class Procedure:
             finding.absolute[name] = max(absolute, finding.absolute.get(name, 0.0))
             known = ORDER.index(finding.verdicts.get(name, "rounding"))
             finding.verdicts[name] = ORDER[max(known, rank)]
-        rank, finding.error, rounding, finding.key = max(judged)
+        order = {key: not self.session.samples[key[0]].grown for key in evidence}
+        decides = max(judged, key=lambda one: (one[0], order[one[3]], one[1]))
+        rank, finding.error, rounding, finding.key = decides
         finding.verdict = ORDER[rank]
         best = "float64" if "float64" in finding.errors else "float32"
         for precision in finding.errors:

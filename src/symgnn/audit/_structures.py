@@ -251,9 +251,10 @@ def cell_keys(data: Graph) -> Iterator[str]:
     """The attributes that hold the vectors of a cell, `[n, n]` or `[1, n, n]`."""
     n = data.pos.size(1)
     for key, value in data.to_dict().items():
-        if key in CELLS and isinstance(value, Tensor) and value.is_floating_point():
-            if value.dim() >= 2 and value.shape[-2:] == (n, n):
-                yield key
+        if key not in CELLS or not isinstance(value, Tensor) or not value.is_floating_point():
+            continue
+        if value.dim() >= 2 and value.shape[-2:] == (n, n):
+            yield key
 
 
 def spacing(pos: Tensor) -> Tensor:

@@ -39,9 +39,9 @@ def verdict_of(
     if largest <= ROUNDING * known and known < JUMP:
         return "rounding", largest
     coarse, coarsely = max(errors.get("float32", ()), default=None), rounding.get("float32", 0)
-    if best == "float64" and coarse is not None and native == "float32" and largest < APPROXIMATE:
-        if coarse <= 10 * largest and largest <= 10 * coarsely:  # it computes in float32 inside
-            return "single", largest
+    inside = coarse is not None and coarse <= 10 * largest and largest <= 10 * coarsely
+    if best == "float64" and native == "float32" and inside and largest < APPROXIMATE:
+        return "single", largest  # it computes in float32 inside
     if best == "float64" and largest < 1e-6:
         if coarse is not None and coarse < math.inf and largest * FALL <= coarse:
             return "rounding", largest

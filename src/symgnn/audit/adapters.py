@@ -143,7 +143,7 @@ def nequip(model: Any, cutoff: float | None = None) -> Adapted:
         cutoff: The radius of the neighbour list; if not given, the model's `r_max`.
     """
     metadata = getattr(model, "metadata", {})
-    radius = float(cutoff or metadata.get("r_max") or getattr(model, "r_max", 0.0))
+    radius = float(cutoff or metadata.get("r_max") or getattr(model, "r_max", None) or 0.0)
     if radius <= 0:
         raise ValueError("cutoff: the model does not say its r_max; pass cutoff")
     names = list(getattr(model, "type_names", []))
