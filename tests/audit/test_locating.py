@@ -219,7 +219,7 @@ def test_a_frame_that_jumps_is_not_blamed_for_a_fault_elsewhere() -> None:
     class Frame(nn.Module):
         def forward(self, pos: Tensor) -> Tensor:
             c = pos - pos.mean(0)
-            values, axes = torch.linalg.eigh(c.T @ c)
+            _, axes = torch.linalg.eigh(c.T @ c)
             return axes * axes.sum(0).sign()  # signs by the axes of the coordinates
 
     class InFrame(nn.Module):

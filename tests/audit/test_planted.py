@@ -12,7 +12,7 @@ ASKED = ["E(3)", "permutations"]
 
 
 def report_of(fault: Fault) -> Report:
-    return audit(planted(fault), cloud(), groups=ASKED, elements=4, search=200, checks=False)
+    return audit(planted(fault), cloud(), groups=ASKED, elements=4, checks=False)
 
 
 def test_the_network_without_a_fault_is_sound() -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from symgnn.audit._audit_report import Report
-from symgnn.audit._consistency import check_consistency
+from symgnn.audit._consistency import check_consistency, first_calls
 from symgnn.audit._findings import Check
 from symgnn.audit._group_names import kinds_of
 from symgnn.audit._inputs import parse_inputs, undeclared
@@ -36,7 +36,7 @@ def audit(
     modules: Iterable[nn.Module] | None = None,
     units: Mapping[str, str] | None = None,
     elements: int = 12,
-    search: int = 200,
+    search: int = 320,
     grow: bool = True,
     checks: bool = True,
     seed: int = 0,
@@ -110,6 +110,9 @@ def audit(
         if checks:
             found.update(check_consistency(session))
 
+    if checks:
+        with random_state_kept():
+            session.first = first_calls(session)
     with random_state_kept(), _bar(f"auditing {target.name}", progress) as on_progress:
         work = Procedure(
             session, elements, outputs, chosen, search, precision_name(native), on_progress

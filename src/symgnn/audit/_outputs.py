@@ -25,6 +25,17 @@ NEVER = {
 }
 
 
+#: Types that a name asks for, where nothing fits.
+USUAL = {
+    "energy": ("invariant",),
+    "force": ("vector",),
+    "dipole": ("vector",),
+    "stress": ("voigt", "tensor"),
+    "virial": ("voigt", "tensor"),
+    "polarizab": ("tensor", "voigt"),
+}
+
+
 @dataclass(frozen=True)
 class Output:
     """An output and how it should change when the graph is moved.
@@ -231,6 +242,11 @@ def ruled_out(option: Output) -> bool:
     return any(word in last and option.type in types for word, types in NEVER.items())
 
 
+def _usual(option: Output) -> bool:
+    last = option.name.rpartition(".")[2].lower()
+    return any(word in last and option.type in types for word, types in USUAL.items())
+
+
 def choose(
     options: Sequence[Output], mismatch: Mapping[str, Sequence[float]], tolerance: float
 ) -> tuple[Output, float]:
@@ -250,6 +266,8 @@ def choose(
     ]
     if len({option.place for option in options}) > 1:
         left = best(left, "permutation")
+    if min(mismatch["rotation"][k] for k in left) > tolerance:
+        left = [k for k in left if _usual(options[k])] or left
     left = best(left, "rotation")
     kept = [k for k in left if mismatch["translation"][k] <= tolerance]
     left = kept or sorted(left, key=lambda k: mismatch["translation"][k])[:1]

@@ -213,7 +213,7 @@ class Procedure:
         judged = []
         for key, one in evidence.items():
             verdict, error, rounding = one.judge(self.native)
-            if verdict == "approximate" and error < 1e-6 and self._is_calculator:
+            if verdict == "approximate" and self._is_calculator:
                 verdict = self._single(finding.kind, *key, one) or verdict
             judged.append((ORDER.index(verdict), error, rounding, key))
         given = [one for one in judged if not self.session.samples[one[3][0]].grown]

@@ -52,6 +52,7 @@ class Session:
     jitter: dict[str, Tensor] = field(default_factory=dict)  # between equal calls, per channel
     random: bool = False
     calls: int = 0
+    first: list[tuple[Values, Values]] = field(default_factory=list)  # of the same graph
 
     @property
     def n(self) -> int:
@@ -222,7 +223,8 @@ class Session:
                 if moved.shape != spread.shape:
                     continue
                 size = output.peaks(value, self.n)
-                least = 0.1 * own * size / spread if size.shape == spread.shape else moved
+                digit = 0.1 * own if eps is None else eps
+                least = digit * size / spread if size.shape == spread.shape else moved
                 jitter = self.jitter.get(output.name)
                 if jitter is not None and jitter.shape == spread.shape:
                     least = torch.maximum(least, jitter / spread)

@@ -39,7 +39,7 @@ def verdict_of(
     if largest <= ROUNDING * known and known < JUMP:
         return "rounding", largest
     coarse, coarsely = max(errors.get("float32", ()), default=None), rounding.get("float32", 0)
-    inside = coarse is not None and coarse <= 10 * largest and largest <= 10 * coarsely
+    inside = (coarse is None or coarse <= 10 * largest) and largest <= 10 * coarsely
     if best == "float64" and native == "float32" and inside and largest < APPROXIMATE:
         return "single", largest  # it computes in float32 inside
     if best == "float64" and largest < 1e-6:

@@ -30,7 +30,7 @@ def rotations(session: Session, sample: int, count: int) -> Iterator[Rotation]:
     for direction in _directions(session, sample):
         for axis in [*axes[-1:], *axes[:-1]]:
             for sign in (1.0, -1.0):
-                if found >= count // 2:
+                if found >= count // 4:
                     break
                 found += 1
                 yield aligning(direction, sign * axis)
