@@ -16,7 +16,7 @@ from audit import faulty
 from audit.faulty import molecule
 from helpers import bridge_edges, graph
 from symgnn.audit import Counterexample, Report, audit
-from symgnn.audit.measuring import verdict_of
+from symgnn.audit._verdicts import verdict_of
 from symgnn.geometry import EUCLIDEAN, KINDS, SIMILARITIES
 
 

@@ -57,9 +57,9 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run it; give the exit code."""
-    from symgnn.audit.files import load_model, read_graph
-    from symgnn.audit.groups import kinds_of
-    from symgnn.audit.run import audit
+    from symgnn.audit import audit
+    from symgnn.audit._group_names import kinds_of
+    from symgnn.audit._loading import load_model, read_graph
 
     trained = None
     if Path(options.target).is_dir():
@@ -114,7 +114,7 @@ def _joined(data: Any, radius: float | None) -> Any:
     """The data with all edges up to a radius, if one is given."""
     if radius is None:
         return data
-    from symgnn.audit.run import graph_of_atoms
+    from symgnn.audit._structures import graph_of_atoms
     from symgnn.topology import RadiusGraph
 
     if isinstance(data, list):

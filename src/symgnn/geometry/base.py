@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from torch import Generator, Tensor
-from torch_geometric.data import Data
 
 from symgnn.geometry.sampling import Cloud, cloud_of
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
     from typing_extensions import Self
 
 

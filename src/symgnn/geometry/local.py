@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import networkx as nx
 import torch
 from torch import Generator, Tensor
 
@@ -29,6 +28,7 @@ from symgnn.geometry.transformations import (
 )
 
 if TYPE_CHECKING:
+    import networkx as nx
     from typing_extensions import Self
 
 
@@ -56,6 +56,8 @@ def _graph(cloud: Cloud, edge_index: Tensor | None) -> nx.Graph:
             f"edge_index: names nodes {int(edge_index.min())} to {int(edge_index.max())}, but pos "
             f"has {nodes}; number the nodes from 0 to {nodes - 1}"
         )
+    import networkx as nx  # when a graph is looked at: all else works without it
+
     graph = nx.Graph()
     graph.add_nodes_from(range(nodes))
     graph.add_edges_from((a, b) for a, b in edge_index.T.tolist() if a != b)
@@ -64,6 +66,8 @@ def _graph(cloud: Cloud, edge_index: Tensor | None) -> nx.Graph:
 
 def _sides(graph: nx.Graph, a: int, b: int) -> tuple[list[int], list[int]]:
     """The nodes that stay connected to `a`, and to `b`, when the edge between them is cut."""
+    import networkx as nx
+
     cut = nx.restricted_view(graph, [], [(a, b)])
     return sorted(nx.node_connected_component(cut, a)), sorted(nx.node_connected_component(cut, b))
 
@@ -116,6 +120,8 @@ class Torsion(Transformation):
         graph = _graph(cloud, edge_index)
         if cloud.n == 1:
             raise NoSuchTransformation("torsion: needs a dimension of 2 or more; pos has 1")
+        import networkx as nx
+
         bridges = sorted((min(edge), max(edge)) for edge in nx.bridges(graph))
         for k in torch.randperm(len(bridges), generator=generator).tolist():
             a, b = bridges[k]

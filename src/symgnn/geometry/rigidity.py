@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Generator, Tensor
 
 from symgnn.geometry.sampling import Cloud
@@ -100,6 +98,9 @@ def flexed(cloud: Cloud, pairs: Tensor, size: float, generator: Generator | None
     lengths = (scaled[pairs[0]] - scaled[pairs[1]]).norm(dim=1)
     # nodes that an edge of length 0 holds together move as one
     i, j = pairs[:, lengths == 0].numpy()
+    from scipy.sparse import coo_array  # when it is used: all else works without scipy
+    from scipy.sparse.csgraph import connected_components
+
     joined = coo_array((torch.ones(len(i)).numpy(), (i, j)), shape=(len(scaled),) * 2)
     bodies = torch.from_numpy(connected_components(joined, directed=False)[1]).long()
     start = scaled.new_zeros(int(bodies.max()) + 1, cloud.n).index_copy(0, bodies, scaled)

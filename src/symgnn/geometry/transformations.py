@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Generator, Tensor
-from torch_geometric.data import Data
-from torch_geometric.utils import is_sparse
 
 from symgnn.geometry.base import Transformation, check_dimension, check_positive, like
 from symgnn.geometry.sampling import (
@@ -28,6 +26,7 @@ from symgnn.geometry.sampling import (
 )
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
     from typing_extensions import Self
 
 
@@ -260,7 +259,7 @@ class Permutation(Transformation):
         for key, value in data.to_dict().items():
             if key == "angle_attr" and isinstance(value, Tensor):
                 continue  # below: in the order of the new angles
-            if is_sparse(value):
+            if _is_sparse(value):
                 raise ValueError(f"data: {key} is sparse; pass an edge_index instead")
             if isinstance(value, Tensor) and ("index" in key or key == "face"):
                 out[key] = numbers.to(value.device)[value]
@@ -277,6 +276,13 @@ class Permutation(Transformation):
     @classmethod
     def _draw(cls, cloud: Cloud, generator: Generator | None) -> Self:
         return cls(torch.randperm(len(cloud.points), generator=generator))
+
+
+def _is_sparse(value: object) -> bool:
+    """Whether it is a sparse tensor, of torch or of torch_sparse."""
+    if isinstance(value, Tensor):
+        return value.layout is not torch.strided
+    return type(value).__name__ == "SparseTensor"
 
 
 def _old_angles(old: Data, new: Data, order: Tensor) -> Tensor:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from symgnn.audit.measuring import quantiles
-from symgnn.audit.report import VERDICTS, Finding, Report, number
+from symgnn.audit._audit_report import Report
+from symgnn.audit._findings import VERDICTS, Finding, number
+from symgnn.audit._verdicts import quantiles
+from symgnn.geometry import EUCLIDEAN
 from symgnn.geometry.symmetry import plural
 from symgnn.report import markup
 from symgnn.report.css import CSS
@@ -16,6 +18,7 @@ SIGNS = {
     "single": "✓",
     "approximate": "≈",
     "broken": "✗",
+    "vacuous": "–",
     "unmeasured": "–",
 }
 #: The colours of the verdicts: of areas, and of lines and text.
@@ -24,6 +27,7 @@ COLOURS = {
     "single": ("#d3efdf", "#1a7f4b"),
     "approximate": ("#fbeacb", "#b7791f"),
     "broken": ("#f8d7d3", "#b3261e"),
+    "vacuous": ("#eef0f1", "#8a9196"),
     "unmeasured": ("#eef0f1", "#8a9196"),
 }
 
@@ -33,6 +37,8 @@ td.why { text-align: left; white-space: normal; overflow-wrap: anywhere; min-wid
   color: var(--soft); }
 .warn { border-left: 4px solid #b7791f; background: var(--panel); max-width: none;
   padding: .5rem 1rem; border-radius: 0 6px 6px 0; }
+tr.unclaimed, tr.unclaimed th, tr.unclaimed td, tr.unclaimed td.verdict { color: #8a9196 !important;
+  font-weight: 400; }
 """
 
 
@@ -40,9 +46,15 @@ def page(report: Report) -> str:
     """The page's text."""
     title = f"The symmetry of {report.model}"
     body = [f"<h1>{escape(title)}</h1>", markup.paragraph(_what(report))]
-    body.append(markup.paragraph(_headline(report), "summary"))
+    if report.expected:
+        body += [
+            "<h2>Expected</h2>",
+            markup.bullets([repr(report.holds(g)) for g in report.expected]),
+        ]
+    else:
+        body.append(markup.paragraph(_headline(report), "summary"))
     body += [markup.paragraph(text, "warn") for text in _warnings(report)]
-    pictures = pictures_by("symgnn.audit.figures", report)
+    pictures = pictures_by("symgnn.audit._audit_figures", report)
     if pictures is None:
         body.append(markup.paragraph("Install symgnn[plot] for the figures.", "note"))
     first = [p for p in pictures or [] if p.name == "lattice"]
@@ -51,6 +63,11 @@ def page(report: Report) -> str:
     body += ["<h2>In words</h2>", markup.bullets(report.summary())]
     if report.breaks():
         body += ["<h2>Where it breaks</h2>", markup.bullets(report.breaks())]
+    if report.suggestions():
+        body += ["<h2>Repair</h2>", markup.bullets(report.suggestions())]
+    measured = [check for check in report.checks.values() if check.verdict != "unmeasured"]
+    if measured:
+        body += ["<h2>Consistency</h2>", markup.bullets([str(check) for check in measured])]
     body += ["<h2>Measured</h2>", _table(report), _legend()]
     body += [_figure(picture) for picture in rest]
     body += ["<h2>How it was made</h2>", markup.definitions(_made(report))]
@@ -92,7 +109,8 @@ def _table(report: Report) -> str:
     )
     rounding = "".join(f"<th>rounding<br><small>{p}</small></th>" for p in precisions)
     claims = "<th>derived</th>" if report.derived is not None else ""
-    rows = "\n".join(_row(finding, precisions) for finding in report.findings.values())
+    shown = [f for f in report.findings.values() if f.reason != "it was not asked for"]
+    rows = "\n".join(_row(finding, precisions, claims_of(report)) for finding in shown)
     return (
         f'<div class="scroll"><table>\n<thead><tr><th>transformation</th><th>verdict</th>{claims}'
         f"{heads}{rounding}<th>breaks in</th></tr></thead>\n"
@@ -100,27 +118,38 @@ def _table(report: Report) -> str:
     )
 
 
-def _row(finding: Finding, precisions: list[str]) -> str:
+def claims_of(report: Report) -> set[str]:
+    """The kinds that somebody claims: the user, the model, or else E(n) and permutations."""
+    if report.expected:
+        return {kind for kind, finding in report.findings.items() if finding.expected}
+    return set(report.derived if report.derived is not None else EUCLIDEAN)
+
+
+def _row(finding: Finding, precisions: list[str], claimed: set[str]) -> str:
     sign, colour = SIGNS[finding.verdict], COLOURS[finding.verdict][1]
+    grey = "" if finding.kind in claimed or finding.holds else ' class="unclaimed"'
     cells = [
         f'<th scope="row">{escape(plural(finding.kind))}</th>',
         f'<td class="verdict" style="color:{colour}">{sign} {VERDICTS[finding.verdict]}</td>',
     ]
     if finding.claimed is not None:
         cells.append(f"<td>{'✓' if finding.claimed else ''}</td>")
-    if finding.verdict == "unmeasured":
+    if not finding.measured:
         cells.append(
             f'<td class="why" colspan="{3 * len(precisions) + 1}">{escape(finding.reason)}</td>'
         )
-        return f"<tr>{''.join(cells)}</tr>"
+        return f"<tr{grey}>{''.join(cells)}</tr>"
     for precision in precisions:
+        if not finding.errors.get(precision):
+            cells.append("<td></td><td></td>")
+            continue
         _, middle, high = quantiles(finding.errors[precision])
         cells.append(f"<td>{number(middle)}</td><td>{number(high)}</td>")
-    cells += [f"<td>{number(finding.rounding[p])}</td>" for p in precisions]
+    cells += [f"<td>{number(finding.rounding.get(p, 0.0))}</td>" for p in precisions]
     place = finding.where
     where = "" if place is None else escape(place.module or "forward")
     cells.append(f'<td class="why" title="{escape(str(place or ""))}">{where}</td>')
-    return f"<tr>{''.join(cells)}</tr>"
+    return f"<tr{grey}>{''.join(cells)}</tr>"
 
 
 def _legend() -> str:
@@ -151,6 +180,8 @@ def _made(report: Report) -> dict[str, object]:
         "nodes": report.nodes,
         "edges": report.edges or None,
         "tried": f"{tried} of each kind",
+        "inputs that moved": ", ".join(report.moved) or None,
+        "calls": report.calls,
         "time": f"{report.seconds:.1f} s",
         "torch": torch.__version__,
     }

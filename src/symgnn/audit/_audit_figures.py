@@ -12,10 +12,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from symgnn.audit.counterexample import Counterexample
-from symgnn.audit.groups import kinds_of
-from symgnn.audit.page import COLOURS
-from symgnn.audit.report import Report, number
+from symgnn.audit._audit_page import COLOURS
+from symgnn.audit._audit_report import Report
+from symgnn.audit._counterexample import Counterexample
+from symgnn.audit._findings import number
+from symgnn.audit._group_names import kinds_of
 from symgnn.geometry import KINDS
 from symgnn.geometry.symmetry import plural
 from symgnn.report.figures.collection import Captioned
@@ -67,7 +68,7 @@ def group_verdict(report: Report, name: str) -> tuple[str, float]:
     """The worst verdict among the kinds of a group, and its error."""
     found = [report.findings[kind] for kind in kinds_of(name, report.dimension)[1]]
     order = ("rounding", "single", "approximate", "broken")
-    measured = [f for f in found if f.verdict != "unmeasured"]
+    measured = [f for f in found if f.measured]
     if not measured:
         return "unmeasured", 0.0
     worst = max(measured, key=lambda f: (order.index(f.verdict), f.error))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from symgnn.audit.graphs import joined, with_pos
-from symgnn.audit.locate import Event, Place, first_place, recorded
-from symgnn.audit.measuring import Session
+from symgnn.audit._recording import Event, Place, first_place, recorded
+from symgnn.audit._session import Session
+from symgnn.audit._structures import joined, with_pos
 from symgnn.geometry.sampling import cloud_of
 
 #: Steps, relative to the size of the cloud, that are smooth in float64 but not in half precision
@@ -32,7 +32,8 @@ def bend(at: Tensor, one: Tensor, two: Tensor) -> float:
 
 def coarse(session: Session) -> str:
     """What computes in half or single precision inside a float64 run, in words; "" if nothing."""
-    shape = session.shapes[min(1, len(session.shapes) - 1)]
+    sample = session.samples[0]
+    shape = sample.shapes[min(1, len(sample.shapes) - 1)]
     generator = torch.Generator().manual_seed(session.seed)
     steps = [
         cloud_of(graph.pos).radius
@@ -45,7 +46,7 @@ def coarse(session: Session) -> str:
         for k in range(3):
             pairs = zip(shape, steps, strict=True)
             moved = [with_pos(graph, graph.pos + k * h * step) for graph, step in pairs]
-            found.append(run(joined(moved, session.batched)))
+            found.append(run(joined(moved, sample.batched)))
         return found
 
     for h in STEPS:
@@ -70,11 +71,11 @@ def coarse(session: Session) -> str:
 
 def _first_bent(runs: Sequence[Sequence[Event]]) -> Place | None:
     at, one, two = runs
-    middle = {id(a.tensors): m.tensors for a, m in zip(at, one, strict=False)}
 
-    def agree(first: Event, last: Event) -> bool:
-        between = middle[id(first.tensors)]
-        triples = zip(first.tensors, between, last.tensors, strict=False)
+    def agree(k: int) -> bool:
+        if k >= min(len(one), len(two)):
+            return True
+        triples = zip(at[k].tensors, one[k].tensors, two[k].tensors, strict=False)
         return all(bend(*triple) <= BENT for triple in triples)
 
     return first_place(at, two, agree)

@@ -3,77 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symgnn.audit.counterexample import Counterexample
-from symgnn.audit.groups import GROUPS, kinds_of
-from symgnn.audit.locate import Place
-from symgnn.audit.measuring import quantiles
-from symgnn.audit.outputs import Output
+from symgnn.audit._findings import VERDICTS, Answer, Check, Finding, number
+from symgnn.audit._group_names import GROUPS, kinds_of
+from symgnn.audit._outputs import Output
+from symgnn.audit._verdicts import quantiles
 from symgnn.geometry import KINDS, Symmetry
 from symgnn.geometry.symmetry import plural
 from symgnn.store import write_whole
-
-#: What each verdict is called, and what it means.
-VERDICTS = {
-    "rounding": "holds to rounding",
-    "single": "holds in float32",
-    "approximate": "holds approximately",
-    "broken": "broken",
-    "unmeasured": "not measured",
-}
-
-
-@dataclass
-class Finding:
-    """What was measured of one kind of transformation."""
-
-    kind: str
-    verdict: str  # one of VERDICTS
-    error: float = 0.0  # the largest, in the most exact precision
-    errors: dict[str, list[float]] = field(default_factory=dict)  # by precision, of each element
-    rounding: dict[str, float] = field(default_factory=dict)  # by precision
-    outputs: dict[str, float] = field(default_factory=dict)  # the largest error of each
-    sizes: list[tuple[float, float]] = field(default_factory=list)  # size and error
-    reason: str = ""  # why it was not measured
-    claimed: bool | None = None  # whether model.symmetry has it
-    where: Place | None = None
-    counterexample: Counterexample | None = None
-
-    @property
-    def holds(self) -> bool:
-        """To rounding, be it that of the float32 that the model is in."""
-        return self.verdict in ("rounding", "single")
-
-    def __str__(self) -> str:
-        if self.verdict == "unmeasured":
-            return f"{plural(self.kind)}: not measured, {self.reason}"
-        text = f"{plural(self.kind)}: {VERDICTS[self.verdict]} (error {number(self.error)})"
-        return f"{text}, first {self.where}" if self.where is not None else text
-
-
-class Answer:
-    """Whether something holds; false with the reason in its text."""
-
-    def __init__(self, holds: bool, text: str) -> None:
-        self._holds, self.text = holds, text
-
-    def __bool__(self) -> bool:
-        return self._holds
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self) == other
-
-    def __hash__(self) -> int:
-        return hash(self._holds)
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 @dataclass
@@ -90,6 +32,11 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     stochastic: str = ""  # what is random, in words
     derived: Symmetry | None = None  # the model's own `symmetry`
+    expected: list[str] = field(default_factory=list)  # the groups that were asked for
+    checks: dict[str, Check] = field(default_factory=dict)  # of the model with itself
+    units: dict[str, str] = field(default_factory=dict)  # of outputs, where known
+    moved: list[str] = field(default_factory=list)  # inputs that moved with the graph
+    calls: int = 0
     seconds: float = 0.0
     parameters: int = 0
 
@@ -110,31 +57,59 @@ class Report:
         "torsions", or a :class:`~symgnn.geometry.Symmetry`. The answer is true or false, and its
         text has the counterexample.
         """
+        if isinstance(group, str) and group in self.checks:
+            check = self.checks[group]
+            return Answer(check.holds, str(check), check.verdict != "unmeasured")
         name, kinds = kinds_of(group, self.dimension)
+        unknown = None
         for kind in kinds:
             finding = self.findings[kind]
             near = tolerance is not None and finding.error <= tolerance
             if finding.holds or (kind == "rotation" and self.dimension == 1):
                 continue
-            if finding.verdict == "unmeasured":
-                return Answer(False, f"{name}: unknown, {finding}")
-            if near:
-                continue
-            return Answer(False, f"{name}: no, {self._why(finding)}")
+            if not finding.measured:
+                unknown = unknown or finding
+            elif not near:
+                return Answer(False, f"{name}: no, {self._why(finding)}")
+        if unknown is not None:
+            return Answer(False, f"{name}: unknown, {unknown}", known=False)
         return Answer(True, f"{name}: yes")
 
+    @property
+    def as_expected(self) -> Answer:
+        """Whether all groups that were asked for hold; true where none was."""
+        answers = [self.holds(group) for group in self.expected]
+        wrong = [answer for answer in answers if not answer]
+        text = "; ".join(map(repr, wrong or answers)) or "nothing was asked for"
+        return Answer(not wrong, text, all(answer.known for answer in wrong))
+
+    @property
+    def consistent(self) -> Answer:
+        """Whether no check of the model with itself failed, but for extensivity."""
+        broken = [check for check in self.checks.values() if check.verdict == "broken"]
+        wrong = [check for check in broken if check.required]
+        return Answer(not wrong, "; ".join(map(str, wrong)) or "consistent")
+
     def _why(self, finding: Finding) -> str:
-        text = f"error {number(finding.error)}: {finding.counterexample}"
+        text = f"error {number(finding.error)}{self._in_units(finding)}: {finding.counterexample}"
         if finding.where is not None:
             text += f", first {finding.where}"
         return text
+
+    def _in_units(self, finding: Finding) -> str:
+        """The absolute error of the output that decided, where it has a unit."""
+        name = finding.key[1]
+        unit = self.units.get(name)
+        if unit is None or name not in finding.absolute:
+            return ""
+        return f" ({number(finding.absolute[name])} {unit})"
 
     @property
     def agrees(self) -> Answer:
         """Whether what holds is what `model.symmetry` says; true where it says nothing."""
         wrong = []
         for kind, finding in self.findings.items():
-            if finding.claimed is None or finding.verdict == "unmeasured":
+            if finding.claimed is None or not finding.measured:
                 continue
             if finding.claimed and not finding.holds:
                 wrong.append(f"{plural(kind)} claimed, but {self._why(finding)}")
@@ -147,7 +122,10 @@ class Report:
         lines = []
         if self.constant:
             names = ", ".join(repr(name) for name in self.constant)
-            lines.append(f"{names} does not depend on the coordinates, so nothing can break it")
+            lines.append(
+                f"{names} does not depend on the coordinates of this data, so nothing is known of "
+                "its symmetry"
+            )
         for name in ("similarities", "E(n)", "SE(n)"):
             answer = self.holds(name)
             if answer:
@@ -164,13 +142,13 @@ class Report:
         lines.append(self._line("affine maps", ("affine",)))
         lines.append(self._line("permutations"))
         for kind, apart in (("torsion", "conformers"), ("flex", "bent shapes")):
-            if self.findings[kind].verdict != "unmeasured":
+            if self.findings[kind].measured:
                 lines.append(self._line(plural(kind)) + self._so(kind, apart, blind))
         return lines
 
     def _so(self, kind: str, shapes: str, blind: bool) -> str:
         """What follows for shapes that differ by such a transformation."""
-        if not blind or self.constant or self.findings[kind].verdict == "unmeasured":
+        if not blind or self.constant or not self.findings[kind].measured:
             return ""
         can = "cannot" if self.findings[kind].holds else "can"
         return f", so it {can} tell {shapes} apart"
@@ -181,17 +159,29 @@ class Report:
         lines = []
         for place in dict.fromkeys(f.where for f in broken):
             here = [f for f in broken if f.where == place]
+            why = here[0].not_located
             first = f"break first {place}; " if place is not None else ""
+            first = first or (f"not located, {why}; " if why else "")
             kinds = _listed([plural(f.kind) for f in here])
             lines.append(f"{kinds}: {first}{here[0].counterexample}")
         return lines
 
+    def suggestions(self) -> list[str]:
+        """What to change, where it is known."""
+        found: dict[str, str] = {}
+        for kind in _LOCATED:
+            finding = self.findings[kind]
+            if finding.suggestion and finding.where is not None:
+                found.setdefault(finding.where.module, finding.suggestion)
+        return list(found.values())
+
     def _line(self, name: str, kinds: tuple[str, ...] | None = None) -> str:
         kinds = kinds or kinds_of(name, self.dimension)[1]
         found = [self.findings[kind] for kind in kinds]
-        measured = [finding for finding in found if finding.verdict != "unmeasured"]
+        measured = [finding for finding in found if finding.measured]
         if not measured:
-            return f"{name}: not measured, {found[0].reason}"
+            word = VERDICTS[found[0].verdict]
+            return f"{name}: {word}, {found[0].reason}"
         if self.holds(name):
             return f"{name}: yes"
         worst = max(measured, key=lambda finding: finding.error)
@@ -209,10 +199,15 @@ class Report:
         types = ", ".join(f"{o.name}: {o} ({o.known})" for o in self.outputs)
         lines = [f"{self.model} on {self.nodes} nodes in {self.dimension} dimensions; {types}", ""]
         lines += self._table()
-        lines += ["", *(f"- {line}" for line in self.summary())]
+        lines.append("")
+        lines += [f"- expected {self.holds(group)}" for group in self.expected]
+        lines += [f"- {line}" for line in self.summary()]
         if self.derived is not None:
             lines.append(f"- model.symmetry says {self.derived}: {self.agrees}")
         lines += [f"- {line}" for line in self.breaks()]
+        lines += [f"- repair: {line}" for line in self.suggestions()]
+        shown = [check for check in self.checks.values() if check.verdict != "unmeasured"]
+        lines += [f"- {check}" for check in shown]
         if self.stochastic:
             lines.append(f"- random: {self.stochastic}")
         lines += [f"! {warning}" for warning in self.warnings]
@@ -224,34 +219,24 @@ class Report:
         head += "".join(f"{p + ' median':>16}{'largest':>10}{'rounding':>10}" for p in precisions)
         lines = [head.rstrip()]
         for finding in self.findings.values():
-            if finding.verdict == "unmeasured":
+            if finding.reason == "it was not asked for":
+                continue
+            if not finding.measured:
                 lines.append(f"{plural(finding.kind):24}{'-':4}{finding.reason}")
                 continue
             row = f"{plural(finding.kind):24}{VERDICTS[finding.verdict]:22}"
             for precision in precisions:
+                if not finding.errors.get(precision):
+                    row += f"{'':36}"
+                    continue
                 _, middle, high = quantiles(finding.errors[precision])
                 row += f"{number(middle):>16}{number(high):>10}"
                 row += f"{number(finding.rounding[precision]):>10}"
-            lines.append(row)
+            lines.append(row + self._in_units(finding))
         return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the counterexamples' coordinates, ready for JSON."""
-        findings = {}
-        for kind, f in self.findings.items():
-            findings[kind] = {
-                "verdict": f.verdict,
-                "error": _finite(f.error),
-                "errors": {p: [_finite(e) for e in errors] for p, errors in f.errors.items()},
-                "rounding": {p: _finite(e) for p, e in f.rounding.items()},
-                "outputs": {name: _finite(e) for name, e in f.outputs.items()},
-                "sizes": [[size, _finite(error)] for size, error in f.sizes],
-                "reason": f.reason,
-                "claimed": f.claimed,
-                "where": None if f.where is None else str(f.where),
-                "module": None if f.where is None else f.where.module,
-                "counterexample": None if f.counterexample is None else str(f.counterexample),
-            }
         return {
             "model": self.model,
             "parameters": self.parameters,
@@ -259,7 +244,12 @@ class Report:
             "nodes": self.nodes,
             "edges": self.edges,
             "outputs": {o.name: str(o) for o in self.outputs},
-            "holds": {name: bool(self.holds(name)) for name in [*GROUPS, *KINDS]},
+            "holds": {name: self._known(name) for name in [*GROUPS, *KINDS]},
+            "expected": {name: self._known(name) for name in self.expected},
+            "checks": {name: check.to_dict() for name, check in self.checks.items()},
+            "units": self.units,
+            "moved": self.moved,
+            "suggestions": self.suggestions(),
             "summary": self.summary(),
             "symmetry": str(self.symmetry),
             "derived": None if self.derived is None else str(self.derived),
@@ -268,8 +258,14 @@ class Report:
             "stochastic": self.stochastic,
             "warnings": self.warnings,
             "seconds": self.seconds,
-            "findings": findings,
+            "calls": self.calls,
+            "findings": {kind: finding.to_dict() for kind, finding in self.findings.items()},
         }
+
+    def _known(self, group: str) -> bool | None:
+        """True or false, or None where it was not measured."""
+        answer = self.holds(group)
+        return bool(answer) if answer.known else None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page (`.html`) or everything in numbers (`.json`); give the path."""
@@ -277,7 +273,7 @@ class Report:
         if path.suffix == ".json":
             text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
         elif path.suffix in (".html", ".htm"):
-            from symgnn.audit.page import page
+            from symgnn.audit._audit_page import page
 
             text = page(self)
         else:
@@ -289,14 +285,5 @@ class Report:
 _LOCATED = ("permutation", "translation", "rotation", "reflection")
 
 
-def number(value: float) -> str:
-    """An error in few digits."""
-    return f"{value:.0e}" if value and (value < 1e-2 or value >= 1e4) else f"{value:.2g}"
-
-
 def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
-def _finite(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)

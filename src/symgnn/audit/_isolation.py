@@ -1,9 +1,7 @@
-"""Using a model's modules and the random numbers, and giving them back as they were."""
+"""Run a model's modules and random generators, then restore their state."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,36 +12,21 @@ import torch
 from torch import Tensor, nn
 
 
-def modules_in(function: Any) -> list[nn.Module]:
-    """The modules that a function would call: itself, or what it holds or refers to."""
-    if isinstance(function, nn.Module):
-        return [function]
-    if isinstance(function, functools.partial):
-        held = [function.func, *function.args, *function.keywords.values()]
-        return [m for value in held for m in modules_in(value)]
-    held = list(vars(function).values()) if hasattr(function, "__dict__") else []
-    if inspect.ismethod(function):
-        held += [function.__self__, *getattr(function.__self__, "__dict__", {}).values()]
-    if inspect.isfunction(function):
-        variables = inspect.getclosurevars(function)
-        held += [*variables.nonlocals.values(), *variables.globals.values()]
-    held += [v for value in held if isinstance(value, list | tuple) for v in value]
-    return list({id(value): value for value in held if isinstance(value, nn.Module)}.values())
-
-
 @contextmanager
-def borrowed(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
+def isolated(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
     """Inside, the modules are in eval mode and of the type; afterwards they are as they were.
 
-    Parameters and buffers get other memory meanwhile, so even what a forward writes into them in
-    place is undone. Tensors of a lower precision than most are left so: they are meant to be.
+    Parameters and buffers get other memory meanwhile, so that in-place writes of a forward are
+    undone too. Tensors of a lower precision than most keep it: they are meant to have it.
     """
     modules = list({id(m): m for root in roots for m in root.modules()}.values())
     parameters = list({id(p): p for root in roots for p in root.parameters()}.values())
-    buffers = [b for m in modules for b in m._buffers.values() if b is not None]
+    buffers = list({id(b): b for root in roots for b in root.buffers()}.values())
     main = main_type(parameters or buffers)
     kept = [(p, p.data, p.grad, p.requires_grad) for p in parameters]
-    state = [(m, dict(m.__dict__)) for m in modules]
+    stored = [(b, b.data) for b in buffers]
+    flags = [(m, m.training) for m in modules if hasattr(m, "training")]  # frozen: none
+    state = [(m, dict(m.__dict__)) for m in modules if not is_script(m)]
     inside = [(v, _shallow(v)) for _, own in state for v in own.values() if _shallow(v) is not None]
     default = torch.get_default_dtype()
 
@@ -55,12 +38,14 @@ def borrowed(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
         for parameter in parameters:
             parameter.grad = None
             parameter.data = other(parameter)
-        for module in modules:
-            for key, buffer in module._buffers.items():
-                if buffer is not None:
-                    module._buffers[key] = other(buffer)
+        for buffer in buffers:
+            buffer.data = other(buffer)
+        for module, own in state:
+            for key, value in own.items():  # constants that were not registered
+                if isinstance(value, Tensor) and value.is_floating_point() and value.is_leaf:
+                    module.__dict__[key] = other(value).requires_grad_(value.requires_grad)
         for root in roots:
-            root.eval()
+            _set_training(root, False)
         yield
     finally:
         torch.set_default_dtype(default)
@@ -70,10 +55,27 @@ def borrowed(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
         for module, own in state:
             module.__dict__.clear()
             module.__dict__.update(own)
+        for module, flag in flags:
+            if module.training != flag:
+                module.training = flag
+        for buffer, value in stored:
+            buffer.data = value
         for parameter, value, grad, requires_grad in kept:
             parameter.data, parameter.grad = value, None
             parameter.requires_grad_(requires_grad)
             parameter.grad = grad
+
+
+def is_script(module: nn.Module) -> bool:
+    """Whether it is compiled to TorchScript, with its state outside of Python."""
+    return isinstance(module, torch.jit.ScriptModule)
+
+
+def _set_training(root: nn.Module, flag: bool) -> None:
+    try:
+        root.train(flag)
+    except (NotImplementedError, AttributeError):  # exported or frozen: it has one mode
+        return
 
 
 def main_type(tensors: Iterable[Tensor]) -> torch.dtype | None:
@@ -88,7 +90,7 @@ def _shallow(value: Any) -> Any:
 
 
 def seed_all(seed: int) -> None:
-    """The same random numbers from here on, whoever draws them."""
+    """The same random numbers from here on, for torch, numpy and random."""
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
-from torch_geometric.data import Data
 
-from symgnn.audit.calling import Target
-from symgnn.audit.report import Answer, Report
-from symgnn.audit.run import audit
+from symgnn.audit._audit import audit
+from symgnn.audit._audit_report import Report
+from symgnn.audit._findings import Answer
+from symgnn.audit._targets import Target
 from symgnn.geometry import ANGLES, LENGTHS, Symmetry, angle, length
 from symgnn.geometry.symmetry import plural
-from symgnn.topology import Topology
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass
@@ -52,6 +54,8 @@ class _Measured(Target):
         source, target = data.edge_index
         if self.what == "distances":
             return {"distances": length(image[source] - image[target])}
+        from symgnn.topology import Topology
+
         j, i, k = Topology.build(data.edge_index, data.num_nodes).angle_index
         return {"angles": angle(image[j] - image[i], image[k] - image[i])}
 
@@ -88,7 +92,7 @@ def audit_map(
     if getattr(data, "edge_index", None) is None:
         raise ValueError("data: has no edge_index, along which distances and angles are measured")
     options: dict[str, Any] = {"vectors": vectors, "elements": elements, "seed": seed}
-    options["progress"] = progress
+    options |= {"progress": progress, "checks": False, "grow": False}
     image = _Image(psi)
     coordinates = audit(image, data, outputs="coordinates", **options)
     found = []

@@ -6,22 +6,22 @@ import io
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
-from symgnn.audit.borrowing import borrowed, random_state_kept
-from symgnn.audit.calling import Target, target_of
-from symgnn.audit.elements import Case, describe
-from symgnn.audit.graphs import Named
-from symgnn.audit.measuring import Session
-from symgnn.audit.outputs import Output
-from symgnn.data.npz import load_npz
+from symgnn.audit._cases import Case
+from symgnn.audit._elements import describe
+from symgnn.audit._inputs import MovingInput
+from symgnn.audit._isolation import isolated, random_state_kept
+from symgnn.audit._outputs import Output
+from symgnn.audit._session import Session
+from symgnn.audit._structures import Sample, Structure
+from symgnn.audit._targets import Target, target_of
 from symgnn.geometry import TRANSFORMATIONS, Transformation
 from symgnn.store import write_whole
 
@@ -39,6 +39,8 @@ class Counterexample:
     spread: Tensor
     error: float
     seed: int = 0
+    failure: str = ""  # the error that the model raised after the transformation
+    sample: str = ""  # which structure, where there are several
 
     @property
     def element(self) -> Transformation:
@@ -51,13 +53,18 @@ class Counterexample:
         return self.case.before.pos, self.case.after.pos
 
     def __str__(self) -> str:
-        text = f"{describe(self.element)} changes {self.output.name!r}"
-        if self.expected.shape == self.after.shape and self.after.numel():
-            worst = (self.after - self.expected).abs().argmax()
-            wanted, found = self.expected.flatten()[worst], self.after.flatten()[worst]
-            row = "" if self.after.numel() == 1 else f", entry {int(worst)},"
-            return f"{text}{row} from {wanted:.6g} to {found:.6g}"
-        return f"{text} from shape {list(self.expected.shape)} to {list(self.after.shape)}"
+        where = f" of {self.sample}" if self.sample else ""
+        text = f"{describe(self.element)}{where}"
+        if self.failure:
+            return f"{text} makes the model raise {self.failure}"
+        text += f" changes {self.output.name!r}"
+        if self.expected.shape != self.after.shape or not self.after.numel():
+            return f"{text} from shape {list(self.expected.shape)} to {list(self.after.shape)}"
+        change = (self.after - self.expected).abs()
+        worst = int(change.nan_to_num(torch.inf).argmax())
+        wanted, found = float(self.expected.flatten()[worst]), float(self.after.flatten()[worst])
+        row = "" if self.after.numel() == 1 else f", entry {worst},"
+        return f"{text}{row} from {different(wanted, found)}"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write everything that is needed to run it again, as `.npz`."""
@@ -86,9 +93,14 @@ class Counterexample:
             "precision": self.precision,
             "batched": self.case.batched,
             "seed": self.seed,
+            "failure": self.failure,
+            "sample": self.sample,
+            "pyg": not isinstance(self.case.graphs[0], Structure),
             "output": _plain(self.output),
             "named": [_plain(name) for name in self.case.named],
         }
+        if self.output.basis is not None:
+            arrays["basis"] = self.output.basis.numpy()
         arrays["about"] = np.array(json.dumps(about))
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
@@ -97,6 +109,8 @@ class Counterexample:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counterexample:
         """Read what :meth:`save` wrote."""
+        from symgnn.data.npz import load_npz  # whose package needs more than torch and numpy
+
         path = Path(path)
         if not path.exists():
             raise ValueError(f"{path}: there is no such file")
@@ -114,7 +128,7 @@ class Counterexample:
     def _of(cls, arrays: dict[str, Tensor], about: dict[str, Any]) -> Counterexample:
         graphs, elements, edges = [], [], []
         for k in range(sum(key.endswith("/pos") for key in arrays)):
-            graphs.append(Data(**_under(arrays, f"graph{k}/")))
+            graphs.append(_graph(_under(arrays, f"graph{k}/"), about.get("pyg", True)))
             own: dict[str, Any] = _under(arrays, f"element{k}/")
             for key in ("factor", "radius"):
                 if key in own:
@@ -123,13 +137,13 @@ class Counterexample:
                 own["bridge"] = tuple(own["bridge"].tolist())
             elements.append(TRANSFORMATIONS[about["kind"]](**own) if own else None)
             edges.append(arrays.get(f"edges{k}"))
-        named = tuple(Named(**name) for name in about["named"])
+        named = tuple(MovingInput(**name) for name in about["named"])
         case = Case(
             about["kind"], tuple(graphs), tuple(elements), tuple(edges), named, about["batched"]
         )
         return cls(
             case=case,
-            output=Output(**about["output"]),
+            output=_output(about["output"], arrays.get("basis")),
             precision=about["precision"],
             before=arrays["output_before"],
             expected=arrays["output_expected"],
@@ -137,21 +151,51 @@ class Counterexample:
             spread=arrays["spread"],
             error=about["error"],
             seed=about["seed"],
+            failure=about.get("failure", ""),
+            sample=about.get("sample", ""),
         )
 
     def rerun(self, model: Callable[..., Any] | Target) -> float:
         """The error now, relative to how much the output varied when it was found."""
         model = target_of(model)
         dtype = getattr(torch, self.precision)
-        session = Session(model, [list(self.case.graphs)], [], self.case.batched, seed=self.seed)
-        session.outputs, session.spread = [self.output], {self.output.name: self.spread}
-        with random_state_kept(), borrowed(model.modules, dtype):
+        graphs = list(self.case.graphs)
+        sample = Sample(graphs, self.case.batched, shapes=[graphs])
+        session = Session(model, [sample], list(self.case.named), seed=self.seed)
+        session.outputs, session.spread = [self.output], {(0, self.output.name): self.spread}
+        case = replace(self.case, origin=(0, 0, 0))
+        with random_state_kept(), isolated(model.modules, dtype):
             session.use(dtype)
-            return session.errors(self.case)[self.output.name]
+            errors = session.errors(case, session.attempt(case.after))
+            return float(errors[self.output.name][0].max())
+
+
+def different(wanted: float, found: float) -> str:
+    """Two numbers with as many digits as it takes to tell them apart."""
+    for digits in range(6, 18):
+        texts = f"{wanted:.{digits}g}", f"{found:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    text = f"{texts[0]} to {texts[1]}"
+    return text if digits == 6 else f"{text} (by {abs(found - wanted):.1e})"
+
+
+def _graph(values: dict[str, Tensor], pyg: bool) -> Any:
+    if not pyg:
+        return Structure(values)
+    from torch_geometric.data import Data
+
+    return Data(**values)
+
+
+def _output(values: dict[str, Any], basis: Tensor | None) -> Output:
+    return Output(**{**values, "axes": tuple(values["axes"]), "basis": basis})
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    return {own.name: getattr(value, own.name) for own in fields(value)}
+    """The fields of a dataclass that JSON has."""
+    found = {own.name: getattr(value, own.name) for own in fields(value)}
+    return {key: own for key, own in found.items() if not isinstance(own, Tensor)}
 
 
 def _under(arrays: dict[str, Tensor], start: str) -> dict[str, Tensor]:

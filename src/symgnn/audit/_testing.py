@@ -1,0 +1,53 @@
+"""Assertions for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from symgnn.audit._audit import audit
+from symgnn.audit._audit_report import Report
+from symgnn.geometry import Symmetry
+
+
+def assert_symmetric(
+    model: Any,
+    data: Any,
+    groups: str | Symmetry | Iterable[str | Symmetry] = "E(n)",
+    *,
+    tolerance: float | None = None,
+    **options: Any,
+) -> Report:
+    """Fail unless a model has the groups, to rounding or up to a relative error.
+
+    Only these groups are measured.
+
+    Args:
+        model: As for :func:`symgnn.audit.audit`.
+        data: As for :func:`symgnn.audit.audit`.
+        groups: Such as "E(3)" or `["SE(3)", "permutations"]`.
+        tolerance: The largest error, relative to how much the output varies; if not given,
+            rounding alone.
+        **options: Of :func:`symgnn.audit.audit`, such as `outputs` or `elements`.
+
+    Returns:
+        The report.
+
+    Raises:
+        AssertionError: with the counterexample and the submodule, in one line for each group.
+
+    Example:
+        >>> import torch
+        >>> report = assert_symmetric(lambda pos: torch.pdist(pos).sum(), torch.randn(8, 3), "E(3)")
+        >>> report.expected
+        ['E(n)']
+    """
+    __tracebackhide__ = True  # pytest shows the test, not this function
+    report = audit(model, data, groups=groups, **{"checks": False, **options})
+    answers = [report.holds(group, tolerance) for group in report.expected]
+    wrong = [repr(answer) for answer in answers if not answer]
+    if wrong:
+        lines = [f"{report.model} is not symmetric", *wrong]
+        lines += [f"repair: {line}" for line in report.suggestions()]
+        raise AssertionError("\n".join(lines))
+    return report
