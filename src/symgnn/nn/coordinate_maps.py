@@ -281,7 +281,7 @@ class _Neighbours(CoordinateMap):
         x, topology, (centre, width) = state.x, state.topology, state.start
         # Divided by a power of two, which is exact, no step on the way to the bound overflows.
         target = edges.edge_index[1]
-        size = accumulate(coefficient.detach().abs(), target, len(x), "max")
+        size = accumulate(coefficient.detach().abs(), target, x.shape[0], "max")
         size = accumulate(size, topology.batch, topology.num_graphs, "max").clamp(min=1)
         power = torch.exp2(size.log2().ceil())
         of_node = lift(power, topology.batch)
@@ -365,6 +365,6 @@ def all_pairs_state(state: State) -> State:
         assert topology.edge_pair is not None
         rows, count = state.e.rows, pairs.num_edges + 1  # the last row takes the self-loops
         total = accumulate(rows, topology.edge_pair, count, "sum")
-        parallel = accumulate(rows.new_ones(len(rows), 1), topology.edge_pair, count, "sum")
+        parallel = accumulate(rows.new_ones(rows.shape[0], 1), topology.edge_pair, count, "sum")
         edges = Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
     return State(pairs, state.x, v=state.v, e=edges, u=state.u, shift=state.shift)
