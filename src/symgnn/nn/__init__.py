@@ -26,6 +26,7 @@ from symgnn.nn.coordinate_maps import (
     Shift,
 )
 from symgnn.nn.egnn_map import EGNNMap
+from symgnn.nn.exporting import export
 from symgnn.nn.forms import After, Form
 from symgnn.nn.isometric import Isometric
 from symgnn.nn.model import Model
@@ -74,6 +75,7 @@ __all__ = [
     "Source",
     "Spec",
     "build",
+    "export",
     "from_peer",
     "initial",
     "reduce",

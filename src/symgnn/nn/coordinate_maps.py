@@ -281,7 +281,7 @@ class _Neighbours(CoordinateMap):
         x, topology, (centre, width) = state.x, state.topology, state.start
         # Divided by a power of two, which is exact, no step on the way to the bound overflows.
         target = edges.edge_index[1]
-        size = accumulate(coefficient.detach().abs(), target, len(x), "max")
+        size = accumulate(coefficient.detach().abs(), target, x.shape[0], "max")
         size = accumulate(size, topology.batch, topology.num_graphs, "max").clamp(min=1)
         power = torch.exp2(size.log2().ceil())
         of_node = lift(power, topology.batch)
@@ -377,7 +377,7 @@ def _on_pairs(edges: Field, topology: Topology) -> Field:
     assert edge_pair is not None
     rows, count = edges.rows, pairs.num_edges + 1  # the last row takes the self-loops
     total = accumulate(rows, edge_pair, count, "sum")
-    parallel = accumulate(rows.new_ones(len(rows), 1), edge_pair, count, "sum")
+    parallel = accumulate(rows.new_ones(rows.shape[0], 1), edge_pair, count, "sum")
     return Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
 
 

@@ -77,7 +77,8 @@ def edges_to_rays(rows: Tensor, topology: Topology, into: bool = False) -> Tenso
     assert topology.ray_edge is not None
     if topology.ray_edge_weight is None:
         return lift(rows, topology.ray_edge.flatten())
-    edges = lift(rows, topology.ray_edge.flatten()).view(*topology.ray_edge.shape, -1)
+    edges = lift(rows, topology.ray_edge.flatten())
+    edges = edges.view(*topology.ray_edge.shape, rows.shape[-1])
     return (edges * topology.ray_edge_weight.unsqueeze(-1).to(rows.dtype)).sum(1)
 
 

@@ -51,9 +51,11 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
     index, offsets = movement[:2]  # in operations that every compiler and every transform knows
     if movement.is_lift:
         return rows.index_select(0, index)
+    out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
+    if movement.T.is_lift:
+        return out.index_add(0, movement.back_reads, rows)
     row = torch.arange(offsets.shape[0] - 1, device=index.device)
     row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
-    out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
     return out.index_add(0, row, rows.index_select(0, index))
 
 

@@ -39,6 +39,8 @@ class Phi(nn.Module):
 
     def maps(self) -> tuple[Tensor, ...]:
         """The columns of the first map `[hidden, width]` of each source."""
+        if not self.widths:  # a split into nothing could not be saved with an exported program
+            return ()
         return self.linears[0].weight.split(self.widths, dim=1)  # type: ignore[operator]
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import _register_namedtuple
 from torch_geometric.data import Data
 
 from symgnn.topology.budget import require_memory
@@ -439,3 +440,5 @@ def _groups(first: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 
 
 torch.export.register_dataclass(Topology, serialized_type_name="symgnn.Topology")
+for part in (Movement, Ends):  # so that a program that takes a topology can be saved
+    _register_namedtuple(part, serialized_type_name=f"symgnn.{part.__name__}")

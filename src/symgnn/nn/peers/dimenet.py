@@ -162,7 +162,9 @@ def _bilinear(bilinear: int) -> type[Form]:
 
         def here(self, *values: Tensor) -> Tensor:
             message, angular = values
-            return torch.einsum("wj,wl,ijl->wi", self.angular(angular), message, self.weight)
+            # two at a time: a path through three would depend on the number of angles
+            outer = torch.einsum("wj,wl->wjl", self.angular(angular), message)
+            return torch.einsum("wjl,ijl->wi", outer, self.weight)
 
         def total(self, grid: Grid, *values: Tensor) -> Tensor:
             message, angular = values

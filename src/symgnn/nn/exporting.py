@@ -1,0 +1,144 @@
+"""Models as programs that run without symgnn: `torch.export`, with the topology inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+from torch_geometric.data import Data
+
+from symgnn.nn.model import Model
+from symgnn.topology import Topology
+from symgnn.topology.plain import plain_topology
+
+#: The features of a graph that a model can read, and along which of its sizes they go.
+ROWS = {
+    "x": "nodes",
+    "z": "nodes",
+    "vel": "nodes",
+    "edge_attr": "edges",
+    "angle_attr": "angles",
+    "u": "graphs",
+}
+
+
+class Exportable(nn.Module):
+    """A model that takes plain tensors and makes the topology itself, as `torch.export` can.
+
+    It takes coordinates `[N, n]`, edges `[2, E]`, the graph of each node `[N]`, and those of `x`,
+    `z`, `vel`, `edge_attr`, `angle_attr` and `u` that the model reads, and gives what the model
+    does.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        pos: Tensor,
+        edge_index: Tensor,
+        batch: Tensor,
+        x: Tensor | None = None,
+        z: Tensor | None = None,
+        vel: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        angle_attr: Tensor | None = None,
+        u: Tensor | None = None,
+    ) -> Tensor:
+        """What the model gives for a batch of graphs."""
+        topology = plain_topology(
+            edge_index,
+            batch,
+            num_graphs=None if u is None else u.shape[0],
+            num_angles=None if angle_attr is None else angle_attr.shape[0],
+            angles=self.model.needs_angles,
+            pairs=self.model.needs_pairs,
+        )
+        out: Tensor = self.model(
+            pos=pos,
+            topology=topology,
+            x=x,
+            z=z,
+            vel=vel,
+            edge_attr=edge_attr,
+            angle_attr=angle_attr,
+            u=u,
+        )
+        return out
+
+
+def export(model: Model, example: Data) -> ExportedProgram:
+    """A model as a program of PyTorch's own operations, which needs no symgnn to run.
+
+    The program takes plain tensors by name, and any number of graphs, nodes, edges and neighbours:
+    `pos [N, n]`, `edge_index [2, E]`, `batch [N]`, and those of `x`, `z`, `vel`, `edge_attr`,
+    `angle_attr` and `u` that the model reads. Save it with `torch.export.save`. Its inputs are not
+    checked: give it what the model itself accepts, in the dtypes of `example`.
+
+    Args:
+        model: A model of :func:`build`, on the device that the program shall run on. It is exported
+            in eval mode, without dropout.
+        example: A graph or batch as the model reads it; of its values only widths and dtypes count.
+
+    Returns:
+        An exported program; `program.module()(pos=..., edge_index=..., batch=...)` runs it.
+
+    Example:
+        >>> program = symgnn.nn.export(model, graph)
+        >>> torch.export.save(program, "model.pt2")
+        >>> loaded = torch.export.load("model.pt2").module()  # in any process with torch
+        >>> loaded(pos=graph.pos, edge_index=graph.edge_index, batch=graph.batch)
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")
+    if model.chunk is not None:
+        raise ValueError(
+            f"chunk: is {model.chunk}; an exported program computes all angles at once, so build "
+            "the model without chunk"
+        )
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            model(example)  # what does not fit is said here, by name
+        return _exported(model, _tracing_inputs(model, example))
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def _exported(model: Model, given: dict[str, Tensor]) -> ExportedProgram:
+    sizes = {"nodes": "pos", "edges": "edge_index", "graphs": "u", "angles": "angle_attr"}
+    dims = {name: Dim(name, min=0) for name, value in sizes.items() if value in given}
+    rows = {"pos": "nodes", "batch": "nodes", **ROWS}
+    shapes: dict[str, Any] = {
+        name: {1: dims["edges"]} if name == "edge_index" else {0: dims[rows[name]]}
+        for name in given
+    }
+    return torch.export.export(Exportable(model), (), given, dynamic_shapes=shapes, strict=False)
+
+
+def _tracing_inputs(model: Model, example: Data) -> dict[str, Tensor]:
+    """A small batch with the features of the example, in which nothing has the size 0 or 1."""
+    pos = example.pos
+    n, device = pos.shape[1], pos.device
+    path = torch.tensor([[0, 1, 1, 2, 3, 4, 4, 5, 5], [1, 0, 2, 1, 4, 3, 5, 4, 3]], device=device)
+    given = {
+        "pos": torch.randn(7, n, device=device).to(pos.dtype),
+        "edge_index": path,
+        "batch": torch.tensor([0, 0, 0, 1, 1, 1, 2], device=device),
+    }
+    angles = Topology.build(path, 7, given["batch"]).num_angles
+    counts = {"nodes": 7, "edges": path.shape[1], "graphs": 3, "angles": angles}
+    for name, rows in ROWS.items():
+        value = getattr(example, name, None)
+        if value is None or (name == "z" and not model.needs_types):
+            continue
+        if name == "vel" and not model.needs_velocity:
+            continue
+        shape = (counts[rows], *value.shape[1:])
+        given[name] = torch.ones(shape, device=device, dtype=value.dtype)
+    return given
