@@ -429,10 +429,16 @@ def test_many_initialisations(name: str) -> None:
         return (out - 1).square().mean()
 
     together = Ensemble(lambda: of_name(name)[0].double(), 2)
-    losses = train_ensemble(together, batch, loss, 4, learning_rate=1e-4)
     alone = Ensemble(lambda: of_name(name)[0].double(), [1])
-    found = train_ensemble(alone, batch, loss, 4, learning_rate=1e-4)
-    torch.testing.assert_close(found[:, 0], losses[:, 1])
+    losses, found = together.gradients(loss, batch), alone.gradients(loss, batch)
+    torch.testing.assert_close(found[0], losses[1])
+    pairs = [
+        (both.grad[1], one.grad)
+        for both, one in zip(together.parameters(), alone.parameters(), strict=True)
+    ]
+    largest = max(float(one.abs().max()) for _, one in pairs)
+    assert all(float((both - one).abs().max()) < 1e-9 * largest for both, one in pairs)
+    losses = train_ensemble(together, batch, loss, 4, learning_rate=1e-4)
     assert float(losses[-1].sum()) < float(losses[0].sum())
 
 

@@ -30,7 +30,8 @@ def lift(rows: Tensor, index: Tensor) -> Tensor:
     As an embedding: it is index_select, but under vmap it stays one instead of a slow gather. An
     embedding of nothing has no second derivative, so an empty index selects no rows by itself.
     """
-    if not rows.is_floating_point() or index.shape[0] == 0:
+    empty = not torch.compiler.is_compiling() and index.shape[0] == 0
+    if not rows.is_floating_point() or empty:
         return rows.index_select(0, index)
     return F.embedding(index, rows)
 
