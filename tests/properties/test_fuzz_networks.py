@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 
 from helpers import element_of
 from properties.networks import (
+    FIELD,
     Case,
     Concatenated,
     random_graph,
@@ -21,12 +22,7 @@ from properties.networks import (
     with_features,
 )
 from symgnn.geometry import Permutation
-from symgnn.nn import (
-    EGNNMap,
-    Model,
-    NeighbourSum,
-    Spec,
-)
+from symgnn.nn import PEERS, Conv, EGNNMap, Model, NeighbourSum, Spec
 from symgnn.nn.block import Block
 from symgnn.nn.peers.isogcn import LAPLACIAN, SQUARED_GRADIENT
 
@@ -230,6 +226,41 @@ def check_gradient(case: Case, data: Data, seed: int) -> None:
     assert abs(found - exact) <= 1e-3 * size, f"{case}: derivative {exact}, measured {found}"
 
 
+def check_layer(case: Case, data: Data) -> None:
+    """The same specification as a single layer: it runs, or it is refused."""
+    if isinstance(case.architecture, str) and case.architecture in PEERS:
+        return
+    given, psi = case.features, case.options["coordinate_map"]
+    try:
+        layer = Conv(
+            case.architecture,
+            given["node_features"],
+            3,
+            edge_dim=given["edge_features"] or None,
+            hidden=3,
+            coordinate_map="identity" if psi is None else psi,
+            aggregation=case.options["aggregation"] or "mean",
+            dimension=data.pos.shape[1],
+        ).double()
+    except ValueError as error:
+        assert FIELD.match(str(error)), error  # noqa: PT017
+        return
+    pos = data.pos.clone().requires_grad_()
+    velocity = data.vel if "vel" in data else torch.zeros_like(data.pos)
+    moves = layer.block.map is not None and layer.block.map.velocity
+    out = layer(
+        data.x, pos, data.edge_index, data.edge_attr, data.batch, vel=velocity if moves else None
+    )
+    rows, moved = out if isinstance(out, tuple) else (out, pos)
+    assert rows.shape == (len(pos), 3), f"{case}: layer"
+    assert moved.shape == pos.shape, f"{case}: layer"
+    total = rows.sum() + moved.sum()
+    total.backward()
+    found = {"rows": rows, "moved": moved, **{k: p.grad for k, p in layer.named_parameters()}}
+    wrong = [k for k, t in found.items() if t is not None and not t.isfinite().all()]
+    assert not wrong, f"{case}: layer: not finite: {wrong}"
+
+
 def check(seed: int) -> bool:
     """All properties of the network of a seed; False where it was refused."""
     random = Random(seed)
@@ -246,6 +277,7 @@ def check(seed: int) -> bool:
     batch = Batch.from_data_list(graphs)
     for data in (batch, *graphs):
         check_values(case, data, seed)
+    check_layer(case, batch)
     if any(block.map is not None for block in case.model.blocks):
         graphs = [data for data in graphs if not coincident(data)]
         batch = Batch.from_data_list(graphs) if graphs else None
