@@ -99,6 +99,11 @@ class Conv(nn.Module):
             frozenset("v" if psi is None else "vx"),
             dimension,
         )
+        if "node" not in self.block.steps:
+            raise ValueError(
+                f"architecture: {self.spec.name} has no node update, so a layer of it would give "
+                f"no out_channels={out_channels}; add node=[...] to the specification"
+            )
         check_inputs(self.spec, "in_channels", in_channels)
         inputs = inputs_read(self.spec, self.block.reads)
         self.measures = InputModules([*inputs, *self.block.sources])
