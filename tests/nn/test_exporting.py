@@ -34,6 +34,7 @@ MORE: dict[str, dict[str, Any]] = {
     "agn+distances": {"coordinate_map": "rigid-u", "dimension": 3, "aggregation": "max"},
     "dimenet": {"degrees": 2, "basis": 2},
     "isogcn": {"node_features": 2},
+    "cgn+vectors": {"task": "graph-vectors"},
 }
 
 
@@ -80,7 +81,7 @@ def with_features(batch: Batch, model: Model) -> tuple[Batch, dict[str, Tensor]]
 
 def model_of(name: str, **options: Any) -> Model:
     torch.manual_seed(0)
-    model = build(name, hidden=4, layers=2, **options).double()
+    model = build(name.removesuffix("+vectors"), hidden=4, layers=2, **options).double()
     for parameter in model.parameters():
         if parameter.abs().max() < 0.01:
             nn.init.normal_(parameter, std=0.1)

@@ -12,7 +12,7 @@ from helpers import distance, generic_edges, graph, rng, without_features
 from symgnn.geometry.symmetry import EUCLIDEAN
 from symgnn.nn import ARCHITECTURES, PEERS, Conv, Form, Measure, Spec, build, initial, reduce
 from symgnn.nn.bases import bessel, cosine_cutoff, fourier, gaussians, spherical
-from symgnn.nn.peers.common import Linear
+from symgnn.nn.peers.common import Linear, Same
 from symgnn.nn.peers.egnn import normalised
 from symgnn.nn.sources import a, d2, e, position, theta, v
 
@@ -249,6 +249,15 @@ def test_node_features_that_no_input_reads_are_refused() -> None:
         build(spec, node_features=2, dimension=3)
     with pytest.raises(ValueError, match=r"^in_channels: is 2, but s "):
         Conv(spec, 2, 4, dimension=3)
+
+
+def test_a_layer_has_to_update_nodes_to_the_width_it_says() -> None:
+    with pytest.raises(ValueError, match=r"^architecture: s has no node update"):
+        Conv(Spec("s", edge=[v.source, d2]), 2, 4)
+    same = Spec("s", node=[v], forms={"node": Same})
+    with pytest.raises(ValueError, match=r"^out_channels: is 4, but .* gives 2"):
+        Conv(same, 2, 4)
+    assert Conv(same, 2, 2)(torch.ones(9, 2), cloud().pos, cloud().edge_index).shape == (9, 2)
 
 
 # ------------------------------------------------------------------ drawn anew

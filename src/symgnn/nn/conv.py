@@ -104,6 +104,11 @@ class Conv(nn.Module):
                 f"architecture: {self.spec.name} has no node update, so a layer of it would give "
                 f"no out_channels={out_channels}; add node=[...] to the specification"
             )
+        if self.block.sizes["v"] != out_channels:
+            raise ValueError(
+                f"out_channels: is {out_channels}, but the form of the node update gives "
+                f"{self.block.sizes['v']}; give that"
+            )
         check_inputs(self.spec, "in_channels", in_channels)
         inputs = inputs_read(self.spec, self.block.reads)
         self.measures = InputModules([*inputs, *self.block.sources])
