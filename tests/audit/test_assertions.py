@@ -99,9 +99,8 @@ def test_audit(audit):
 
 def test_the_plugin(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
-    found = pytester.runpytest_inprocess(
-        "-p", "symgnn.audit.pytest_plugin", "-p", "no:cacheprovider", "--symmetry-reports", "pages"
-    )
+    # the plugin is found by its entry point, as in the tests of a user
+    found = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--symmetry-reports", "pages")
     found.assert_outcomes(passed=2, failed=1)
     found.stdout.fnmatch_lines(["*E(n): no, error*a shift by*"])
     assert len(list((pytester.path / "pages").glob("*.html"))) == 2
