@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from symgnn.nn import AGN, DGN, Measure, Spec, reduce
-from symgnn.nn.sources import a, d2, e, theta, u, v
+from symgnn.nn.inputs import a, d2, e, theta, u, v
 
 WRONG = {
     "unplaced node": (lambda: Spec("s", edge=[v]), "edge: reads v; write v.source or v.target"),
@@ -43,5 +43,5 @@ def test_print() -> None:
 
 
 def test_a_measure_may_be_read_in_several_places() -> None:
-    spec = AGN.but(name="s", angle=[d2.first, d2.second, theta], edge=[d2, v.source])
+    spec = AGN.replace(name="s", angle=[d2.first, d2.second, theta], edge=[d2, v.source])
     assert spec.reads == frozenset("vxeau")

@@ -1,6 +1,7 @@
 """Blocks as specifications of what they read, and models made of them."""
 
-from symgnn.nn import sources
+from symgnn.nn import inputs
+from symgnn.nn._engine.engine import Engine
 from symgnn.nn.architectures import (
     AGN,
     AGN_DISTANCES,
@@ -26,14 +27,13 @@ from symgnn.nn.coordinate_maps import (
     Shift,
 )
 from symgnn.nn.egnn_map import EGNNMap
-from symgnn.nn.forms import After, Form
+from symgnn.nn.form import MLP, After, Form
+from symgnn.nn.inputs import Call, Input, Measure, Operator, initial, reduce
 from symgnn.nn.isometric import Isometric
 from symgnn.nn.model import Model
-from symgnn.nn.network import Network
 from symgnn.nn.peers import PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
-from symgnn.nn.sources import Measure, Operator, Source, initial, reduce
-from symgnn.nn.spec import Spec
+from symgnn.nn.spec import Network, Spec
 
 __all__ = [
     "AGN",
@@ -48,19 +48,23 @@ __all__ = [
     "DGN",
     "EGCN",
     "GN",
+    "MLP",
     "PEERS",
     "SDGN",
     "AGNConv",
     "After",
     "Block",
     "CGNConv",
+    "Call",
     "CombinedConv",
     "Conv",
     "CoordinateMap",
     "DGNConv",
     "EGNNMap",
+    "Engine",
     "Form",
     "GNConv",
+    "Input",
     "Isometric",
     "Measure",
     "Model",
@@ -71,12 +75,11 @@ __all__ = [
     "SDGNConv",
     "Scale",
     "Shift",
-    "Source",
     "Spec",
     "build",
     "from_peer",
     "initial",
+    "inputs",
     "reduce",
-    "sources",
     "to_peer",
 ]

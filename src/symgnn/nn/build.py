@@ -10,14 +10,15 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
+from symgnn.nn.form import Width
+from symgnn.nn.inputs import DOMAINS, VALUE_OF
 from symgnn.nn.model import Model
-from symgnn.nn.network import ANSWERS, Network, network_of
 from symgnn.nn.peers import PEERS
-from symgnn.nn.sources import DOMAINS, VALUE_OF
-from symgnn.nn.spec import Spec
-from symgnn.nn.update import Width
+from symgnn.nn.spec import ANSWERS, Network, Spec, network_of
+from symgnn.nn.state import Reference
 
 AGGREGATIONS = ("sum", "mean", "max")
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
@@ -58,6 +59,7 @@ def build(
     graph_state: bool = True,
     scaling: float | None = None,
     chunk: int | None = None,
+    engine: str | Reference = "fast",
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -90,6 +92,8 @@ def build(
             False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
         chunk: How many angles may be in memory at once; None for all.
+        engine: "fast"; or "reference", which computes every update as it is written, and is what
+            the fast one is tested against.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
@@ -98,9 +102,9 @@ def build(
     if scaling is not None:
         if spec.scaling is None:
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
-        spec = spec.but(scaling=_positive("scaling", scaling))
+        spec = spec.replace(scaling=_positive("scaling", scaling))
     if not graph_state:
-        spec = spec.but(graph=())
+        spec = spec.replace(graph=())
     network = replace(network, layer=spec)
     task = _named("task", task, {name: name for name in ANSWERS})
     if task not in network.readout:
@@ -147,7 +151,7 @@ def build(
         task=task,
         outputs=outputs,
         dimension=dimension,
-        chunk=chunk,
+        engine=engine_of(engine, chunk),
     )
 
 

@@ -22,13 +22,12 @@ from symgnn.geometry.symmetry import (
     SIMILARITIES,
     Symmetry,
 )
-from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
-from symgnn.nn.movements import can_look, move
-from symgnn.nn.sources import Source, e, u, v
+from symgnn.nn._engine.torch_private import may_branch_on_values
+from symgnn.nn.form import MLP, Width
+from symgnn.nn.inputs import Input, e, u, v
 from symgnn.nn.spec import Spec
-from symgnn.nn.state import State
-from symgnn.nn.update import Update, Width
-from symgnn.topology import Topology
+from symgnn.nn.state import State, centroid, reduce_rows, spread
+from symgnn.nn.update import Update
 
 
 class CoordinateMap(nn.Module):
@@ -48,6 +47,12 @@ class CoordinateMap(nn.Module):
     def forward(self, state: State) -> Tensor:
         """The new coordinates."""
         return state.x
+
+    def shift(self, state: State) -> Tensor | None:
+        """What is added to the source of each edge from now on `[E, n]`: a cell stays as it is
+        where nodes move in it, and moves with the coordinates where all of these do.
+        """
+        return state.shift
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -96,8 +101,8 @@ class _Common(CoordinateMap):
         self._start_update()
 
     def _start_update(self) -> None:
-        last = self.update.phi.linears[-1]
-        nn.init.constant_(last.bias, self.start)  # type: ignore[arg-type]
+        assert isinstance(self.update.phi, MLP)
+        nn.init.constant_(self.update.phi.linears[-1].bias, self.start)  # type: ignore[arg-type]
 
     def reset_parameters(self) -> None:
         """Back to the start."""
@@ -111,7 +116,13 @@ class _Common(CoordinateMap):
         """The coefficients of each node's graph, `[N, c]` or `[1, c]`."""
         if self.of == "parameters":
             return self.coefficients.unsqueeze(0).to(state.x.dtype)
-        return lift(self.update(state).rows, state.topology.batch).to(state.x.dtype)
+        rows = self.update(state).rows.to(state.x.dtype)
+        return state.engine.gather(rows, state.topology.graphs)
+
+    def per_edge(self, state: State) -> Tensor:
+        """The coefficients of each edge's graph, `[E, c]` or `[1, c]`."""
+        rows = self.per_node(state)
+        return rows if self.of == "parameters" else rows[state.topology.edge_index[1]]
 
 
 class Scale(_Common):
@@ -126,8 +137,14 @@ class Scale(_Common):
 
     def forward(self, state: State) -> Tensor:
         """Scale about the origin."""
-        factor = self.per_node(state)
-        return (factor.clamp(-100, 100) if self.of == "u" else factor) * state.x
+        return self._held(self.per_node(state)) * state.x
+
+    def shift(self, state: State) -> Tensor | None:
+        """Scaled alike."""
+        return None if state.shift is None else self._held(self.per_edge(state)) * state.shift
+
+    def _held(self, factor: Tensor) -> Tensor:
+        return factor.clamp(-100, 100) if self.of == "u" else factor
 
 
 class Shift(_Common):
@@ -159,18 +176,27 @@ class Rigid(_Common):
 
     def forward(self, state: State) -> Tensor:
         """Rotate about the origin and shift."""
-        n = state.x.shape[1]
-        coefficients = self.per_node(state)
+        rotation, shift = self._motion(self.per_node(state), state.x.shape[1])
+        return (rotation @ state.x.unsqueeze(-1)).squeeze(-1) + shift
+
+    def shift(self, state: State) -> Tensor | None:
+        """Rotated alike."""
+        if state.shift is None:
+            return None
+        rotation, _ = self._motion(self.per_edge(state), state.x.shape[1])
+        return (rotation @ state.shift.unsqueeze(-1)).squeeze(-1)
+
+    def _motion(self, coefficients: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        """Q `[rows, n, n]` and a `[rows, n]`."""
         turn, shift = coefficients[:, : n * (n - 1) // 2], coefficients[:, n * (n - 1) // 2 :]
         if n > 1:
             turn = turn * (10 / length(turn).clamp(min=10)).unsqueeze(-1)
-        row, column = torch.triu_indices(n, n, 1, device=state.x.device)
+        row, column = torch.triu_indices(n, n, 1, device=turn.device)
         skew = turn.new_zeros(turn.shape[0], n * n).index_copy(1, row * n + column, turn)
         skew = skew.view(-1, n, n)
         # a single matrix goes through a series that is off by 5e-5 (pytorch issue 196592)
         pair = torch.cat([skew, skew[:1]])
-        rotation = torch.linalg.matrix_exp(pair - pair.mT)[:-1]
-        return (rotation @ state.x.unsqueeze(-1)).squeeze(-1) + shift
+        return torch.linalg.matrix_exp(pair - pair.mT)[:-1], shift
 
 
 class _Neighbours(CoordinateMap):
@@ -183,7 +209,7 @@ class _Neighbours(CoordinateMap):
     bound nothing changes, to the last digit. None turns it off.
     """
 
-    sources: tuple[Source, ...] = ()
+    inputs: tuple[Input, ...] = ()
 
     def __init__(self, max_growth: float | None = 100.0) -> None:
         super().__init__()
@@ -196,7 +222,7 @@ class _Neighbours(CoordinateMap):
         self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
     ) -> None:
         """phi_x on edges, with one output."""
-        self.update = Update("edge", self.sources, sizes, 1, width.for_map, {})
+        self.update = Update("edge", self.inputs, sizes, 1, width.for_map, {})
 
     def moved(self, state: State, edges: State, sign: int) -> Tensor:
         """`x_i + sign sum_j a_ji (x_j - x_i)` over the edges of `edges`, within the bound."""
@@ -204,39 +230,40 @@ class _Neighbours(CoordinateMap):
         coefficient = sign * self.update(edges).rows.to(x.dtype)
         along = edges.rays
         if self.max_growth is None:
-            return x + _pull(along, coefficient, edges.topology)
+            return x + _pull(along, coefficient, edges)
         if state.start is None:
-            centre = centroid(x, state.topology)
-            state.start = centre, spread(x - lift(centre, state.topology.batch), state.topology)
-        if can_look(coefficient):
+            centre = centroid(x, state)
+            away = x - state.engine.gather(centre, state.topology.graphs)
+            state.start = centre, spread(away, state)
+        if may_branch_on_values(coefficient):
             with torch.no_grad():
-                outside, _ = self._bounded(state, edges.topology, along, coefficient)
+                outside, _ = self._bounded(state, edges, along, coefficient)
             if not outside.any():
-                return x + _pull(along, coefficient, edges.topology)
-        return self._bounded(state, edges.topology, along, coefficient)[1]
+                return x + _pull(along, coefficient, edges)
+        return self._bounded(state, edges, along, coefficient)[1]
 
     def _bounded(
-        self, state: State, edges: Topology, along: Tensor, coefficient: Tensor
+        self, state: State, edges: State, along: Tensor, coefficient: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Which graphs would grow beyond the bound `[G, 1]`, and where their nodes go instead."""
         assert self.max_growth is not None
         assert state.start is not None
         x, topology, (centre, width) = state.x, state.topology, state.start
+        gather, graphs, target = state.engine.gather, topology.graphs, edges.topology.edges.near
         # Divided by a power of two, which is exact, no step on the way to the bound overflows.
-        target = edges.edge_index[1]
-        size = accumulate(coefficient.detach().abs(), target, len(x), "max")
-        size = accumulate(size, topology.batch, topology.num_graphs, "max").clamp(min=1)
-        power = torch.exp2(size.log2().ceil())
-        of_node = lift(power, topology.batch)
-        pull = _pull(along, coefficient / lift(of_node, target), edges)
-        away = (x - lift(centre, topology.batch)) / of_node + pull
-        reach = spread(away, topology)
+        index = edges.topology.index_in("edge", "graph")
+        size = reduce_rows(coefficient.detach().abs(), index, topology.num_graphs, "max")
+        power = torch.exp2(size.clamp(min=1).log2().ceil())
+        of_node = gather(power, graphs)
+        pull = _pull(along, coefficient / gather(of_node, target), edges)
+        away = (x - gather(centre, graphs)) / of_node + pull
+        reach = spread(away, state)
         outside = reach > self.max_growth * width / power
         shrink = self.max_growth * width / torch.where(outside, reach, 1.0)
-        inside = x + pull * lift(torch.where(outside, 0.0, power), topology.batch)
-        shrunk = away * lift(torch.where(outside, shrink, 0.0), topology.batch)
-        shrunk = shrunk + lift(centre, topology.batch)
-        return outside, torch.where(lift(outside, topology.batch), shrunk, inside)
+        inside = x + pull * gather(torch.where(outside, 0.0, power), graphs)
+        shrunk = away * gather(torch.where(outside, shrink, 0.0), graphs)
+        shrunk = shrunk + gather(centre, graphs)
+        return outside, torch.where(outside[topology.batch], shrunk, inside)
 
 
 class NeighbourSum(_Neighbours):
@@ -246,7 +273,7 @@ class NeighbourSum(_Neighbours):
     """
 
     reads = frozenset("xveu")
-    sources = (e, v.source, v.target, u)
+    inputs = (e, v.source, v.target, u)
 
     def forward(self, state: State) -> Tensor:
         """Move along the edges."""
@@ -263,7 +290,7 @@ class EGCN(_Neighbours):
     """
 
     reads = frozenset("xe")
-    sources = (e,)
+    inputs = (e,)
 
     def __init__(self, over: str = "all", max_growth: float | None = 100.0) -> None:
         super().__init__(max_growth)
@@ -286,16 +313,17 @@ class EGCN(_Neighbours):
 
     def forward(self, state: State) -> Tensor:
         """Move along all pairs or the edges."""
-        edges = State(state.topology, state.x, e=state.e, at_edges=state.at_edges)
+        edges = state
         if self.all_pairs:
             assert state.messages is not None
-            edges = State(state.messages.topology, state.x, e=state.messages)
+            topology = state.messages.topology
+            edges = State(topology, state.x, state.engine, e=state.messages)
         return self.moved(state, edges, -1)
 
 
-def _pull(rays: Tensor, coefficient: Tensor, topology: Topology) -> Tensor:
+def _pull(rays: Tensor, coefficient: Tensor, edges: State) -> Tensor:
     """`sum_j a_ji (x_j - x_i)`, `[N, n]`."""
-    return move(coefficient * rays, topology.edges.near.T)
+    return edges.engine.total(coefficient * rays, edges.topology.edges.near)
 
 
 def all_pairs_state(state: State) -> State:
@@ -303,11 +331,11 @@ def all_pairs_state(state: State) -> State:
     topology = state.topology
     pairs = topology.all_pairs
     assert pairs is not None
-    edges = None
+    complete = State(pairs, state.x, state.engine, v=state.v, u=state.u, functions=state.functions)
     if state.e is not None:
         assert topology.edge_pair is not None
-        rows, count = state.e.rows, pairs.num_edges + 1  # the last row takes the self-loops
-        total = accumulate(rows, topology.edge_pair, count, "sum")
-        parallel = accumulate(rows.new_ones(len(rows), 1), topology.edge_pair, count, "sum")
-        edges = Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
-    return State(pairs, state.x, v=state.v, e=edges, u=state.u)
+        rows = state.e.rows
+        # the last row takes the self-loops
+        mean = reduce_rows(rows, topology.edge_pair, pairs.num_edges + 1, "mean")[:-1]
+        complete.e = state.engine.values(complete, "edge", mean.to(rows.dtype))
+    return complete

@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, PERMUTATIONS, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.fields import Field
-from symgnn.nn.movements import move
-from symgnn.nn.sources import e, v
+from symgnn.nn.form import MLP, Width
+from symgnn.nn.inputs import e, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
-from symgnn.nn.update import Update, Width
+from symgnn.nn.update import Update
 
 
 class EGNNMap(CoordinateMap):
@@ -39,8 +38,6 @@ class EGNNMap(CoordinateMap):
         limit: The largest size of a coefficient; None for no bound.
         gated: Whether phi_x reads messages as their gate has left them.
     """
-
-    sources = (e,)
 
     def __init__(
         self,
@@ -86,6 +83,7 @@ class EGNNMap(CoordinateMap):
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
         super().reset_parameters()
+        assert isinstance(self.update.phi, MLP)
         last = self.update.phi.linears[-1]
         assert isinstance(last, nn.Linear)
         nn.init.xavier_uniform_(last.weight, gain=0.001)
@@ -100,14 +98,14 @@ class EGNNMap(CoordinateMap):
         along = state.rays
         along = self._normal(along if self.towards else -along)
         if not self.gated and state.e is not None and state.e.ungated is not None:
-            state = replace(state, e=Field(topology, "edge", state.e.ungated))
+            state = replace(state, e=state.engine.values(state, "edge", state.e.ungated))
         coefficient = self.update(state).rows.to(x.dtype)
         if self.limit is not None:
             coefficient = coefficient.clamp(-self.limit, self.limit)
         step = along * (torch.tanh(coefficient) if self.tanh else coefficient)
         if self.clamp is not None:
             step = step.clamp(-self.clamp, self.clamp)
-        moved = move(step, topology.edges.near.T)
+        moved = state.engine.total(step, topology.edges.near)
         if self.aggregation == "mean":
             moved = moved / topology.edges_of_node.clamp(min=1).unsqueeze(-1)
         x = x + moved

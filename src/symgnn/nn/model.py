@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 
@@ -11,21 +10,20 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
-from symgnn.nn.block import Block, live, symmetry_of
-from symgnn.nn.chunks import Chunks
+from symgnn.nn.block import Block, symmetry_of, used_steps
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.fields import Field
-from symgnn.nn.inputs import (
+from symgnn.nn.form import Width
+from symgnn.nn.inputs import modules_of
+from symgnn.nn.spec import ANSWERS, Network, first_sizes
+from symgnn.nn.state import (
+    Reference,
+    State,
     check_dimension,
     check_features,
     check_types,
     check_velocity,
-    first_sizes,
     start,
 )
-from symgnn.nn.network import ANSWERS, Network
-from symgnn.nn.state import State
-from symgnn.nn.update import Width
 from symgnn.topology import Topology
 
 
@@ -50,12 +48,12 @@ class Model(nn.Module):
         task: str,
         outputs: int,
         dimension: int | None,
-        chunk: int | None,
+        engine: Reference,
     ) -> None:
         super().__init__()
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
-        self.chunk = chunk
+        self.engine = engine
         readout, answer = network.readout[task], ANSWERS[task]
         specs = [*network.first, *[network.layer] * layers]
         maps = [*[None] * len(network.first), *coordinate_maps]
@@ -64,11 +62,11 @@ class Model(nn.Module):
 
         # from the end to the start: what each block has to provide
         wanted, wants = frozenset(answer), []
-        asked = live(readout, frozenset(), wanted)[1] if readout else wanted
+        asked = used_steps(readout, frozenset(), wanted)[1] if readout else wanted
         wanted = asked
         for k, (one, psi) in enumerate(zip(reversed(specs), reversed(maps), strict=True)):
             wants.append(wanted)
-            _, wanted = live(one, psi.reads if psi else frozenset(), wanted)
+            _, wanted = used_steps(one, psi.reads if psi else frozenset(), wanted)
             if network.every_layer and k < layers:
                 wanted |= asked
         # from the start to the end: how wide each value is
@@ -86,8 +84,16 @@ class Model(nn.Module):
                     readout, sizes, out, last_width, pool, None, frozenset(answer), dimension
                 )
                 self.readouts.append(head)
-        made = {name: s for block in self._blocks() for name, s in block.made.items()}
-        self.measures = nn.ModuleDict({name: s.make() for name, s in made.items() if s.make})
+        blocks = self._blocks()
+        inputs = [each for block in blocks for each in block.inputs]
+        self.measure_names, self.measures = modules_of(inputs)
+        moving = [block.map for block in blocks if block.map is not None]
+        #: Whether anything that is given or read lives on angles.
+        self.needs_angles = bool(self.features.get("a")) or any(b.needs_angles for b in blocks)
+        #: Whether a coordinate map reads velocities, and all pairs of nodes.
+        self.needs_velocity = any(psi.velocity for psi in moving)
+        self.needs_pairs = any(psi.all_pairs for psi in moving)
+        self.uses_lines = any(block.uses_lines for block in blocks)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -97,29 +103,14 @@ class Model(nn.Module):
     def _blocks(self) -> list[Block]:
         return [*self.blocks, *self.readouts]
 
-    @property
-    def needs_angles(self) -> bool:
-        """Whether anything that is given or read lives on angles."""
-        return bool(self.features.get("a")) or any(block.needs_angles for block in self._blocks())
-
-    @property
-    def needs_velocity(self) -> bool:
-        """Whether a coordinate map reads velocities."""
-        return any(block.map is not None and block.map.velocity for block in self._blocks())
-
-    @property
-    def needs_pairs(self) -> bool:
-        """Whether a coordinate map reads all pairs of nodes."""
-        return any(block.map is not None and block.map.all_pairs for block in self._blocks())
-
     def topology(self, data: Data) -> Topology:
         """The part of `data` that can be prepared, and attached as `data.topology`."""
         return Topology.of(
             data,
             angles=self.needs_angles,
-            whole=self.chunk is None,
+            whole=self.engine.whole,
             pairs=self.needs_pairs,
-            lines=any(block.uses_lines for block in self._blocks()),
+            lines=self.uses_lines,
         )
 
     def forward(
@@ -154,14 +145,15 @@ class Model(nn.Module):
         check_features(topology, features, x, edge_attr, angle_attr, u)
         if self.network.types:
             x = check_types(z, self.network.types, topology)
-        chunks = None if self.chunk is None else Chunks(self.chunk, self)
-        state, scale = start(self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks)
-        state.modules = self.measures  # type: ignore[assignment]
-        if self.needs_velocity:
-            state.velocity = check_velocity(vel, state.x)
+        functions = {each: self.measures[name] for each, name in self.measure_names.items()}
         answers: list[Tensor] = []
         silent = len(self.blocks) - len(self.readouts)
-        with chunks or nullcontext():
+        with self.engine.session(self) as engine:
+            state, scale = start(
+                self.network.start, pos, topology, x, edge_attr, angle_attr, u, engine, functions
+            )
+            if self.needs_velocity:
+                state.velocity = check_velocity(vel, state.x)
             for k, block in enumerate(self.blocks):
                 state = block(state)
                 if k >= silent:
@@ -172,7 +164,6 @@ class Model(nn.Module):
 
     def _read(self, state: State) -> Tensor:
         value = getattr(state, ANSWERS[self.task])
-        assert isinstance(value, Field)
         return value.rows
 
     def reset_parameters(self) -> None:

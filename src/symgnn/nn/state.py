@@ -1,19 +1,121 @@
-"""The values of a graph at one moment."""
+"""The values of a graph or batch at one moment, and the first of them, with its checks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
-from symgnn.nn.chunks import Chunks
-from symgnn.nn.fields import Field
-from symgnn.nn.measuring import measure, measure_lines
-from symgnn.nn.movements import move
-from symgnn.nn.sources import VALUE_OF, Initial, Measure, Operator, Source
+from symgnn.geometry.measures import at_least_float32, length, root
+from symgnn.nn._engine.torch_private import is_recorded, may_branch_on_values
+from symgnn.nn.inputs import VALUE_OF, Initial, Input, Measure, Operator
+from symgnn.nn.spec import Spec
 from symgnn.topology import Topology
+from symgnn.topology.checks import check_shape
+
+if TYPE_CHECKING:
+    from symgnn.nn.update import Update
+    from symgnn.topology import Ends, Movement
+
+
+class Values:
+    """A value on a domain, `[rows, w]`, one row per node, edge, angle or graph.
+
+    `ungated` is the value before its gate, where it has one.
+    """
+
+    def __init__(
+        self, topology: Topology, domain: str, rows: Tensor, ungated: Tensor | None = None
+    ) -> None:
+        self.topology, self.domain, self.ungated = topology, domain, ungated
+        self._rows = rows
+
+    @property
+    def rows(self) -> Tensor:
+        """The value itself `[rows, w]`."""
+        return self._rows
+
+    def reduce(self, to: str, how: str, place: str = "") -> Tensor:
+        """The value reduced to a coarser domain; of nothing, 0.
+
+        Args:
+            to: "edge", "node" or "graph".
+            how: "sum", "mean" or "max".
+            place: For angles to edges, "source" or "target": over the angles whose vertex is that
+                end of the edge and whose first ray is the edge.
+
+        Returns:
+            `[rows of to, w]`.
+        """
+        topology = self.topology
+        if place:
+            (first, _), ray = topology.angle_rays, topology.rays_of_edges(place)
+            # one row more, of nothing, for edges without a ray
+            return reduce_rows(self.rows, first, topology.num_rays + 1, how).index_select(0, ray)
+        index = topology.index_in(self.domain, to)
+        return reduce_rows(self.rows, index, topology.size(to), how)
+
+
+def reduce_rows(rows: Tensor, index: Tensor, size: int, how: str) -> Tensor:
+    """The sum, mean or max of the rows of equal index, `[R, w], [R] -> [size, w]`; of nothing, 0.
+
+    Half types are added in float32.
+    """
+    rows = at_least_float32(rows)
+    one = rows.new_ones(index.shape[0], 1)
+    count = rows.new_zeros(size, 1).index_add(0, index, one)
+    if how == "max":
+        largest = rows.new_full((size, rows.shape[-1]), -torch.inf)
+        largest = largest.scatter_reduce(0, index.unsqueeze(-1).expand_as(rows), rows, "amax")
+        return torch.where(count > 0, largest, 0.0)
+    total = rows.new_zeros(size, rows.shape[-1]).index_add(0, index, rows)
+    return total / count.clamp(min=1) if how == "mean" else total
+
+
+class Reference:
+    """The plain way to compute: gather with an index, apply phi, reduce with an index.
+
+    It runs wherever PyTorch does, and says what every faster engine must give.
+    """
+
+    #: Whether all angles are in memory at once.
+    whole = True
+
+    def session(self, module: nn.Module) -> Reference:
+        """The engine for one pass through a module; a context."""
+        return self
+
+    def __enter__(self) -> Reference:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def gather(self, rows: Tensor, lift: Movement) -> Tensor:
+        """Rows to the things that read one each, `[R, w] -> [L, w]`."""
+        return rows.index_select(0, lift.reads)
+
+    def total(self, rows: Tensor, lift: Movement) -> Tensor:
+        """The sum of the rows of all things that read the same one, `[L, w] -> [R, w]`."""
+        return rows.new_zeros(lift.size, rows.shape[-1]).index_add(0, lift.reads, rows)
+
+    def values(self, state: State, domain: str, rows: Tensor) -> Values:
+        """A value from its rows `[rows of the domain, w]`."""
+        return Values(state.topology, domain, rows)
+
+    def measure(self, given: Measure, state: State) -> Values:
+        """A measure of the current coordinates."""
+        return self.values(state, given.domain, measure(given, state))
+
+    def update(self, update: Update, state: State) -> Values:
+        """The new value of an update."""
+        return update.reference(state)
+
+    def __repr__(self) -> str:
+        return "reference"
 
 
 @dataclass
@@ -21,43 +123,55 @@ class State:
     """The values of a graph or batch at one moment; None for a value that is not there."""
 
     topology: Topology
-    x: Tensor  # [N, n]
-    v: Field | None = None
-    e: Field | None = None
-    a: Field | None = None
-    u: Field | None = None
-    chunks: Chunks | None = None  # where not everything may be in memory at once
-    messages: Field | None = None  # the edge update on all pairs, for maps that read it
-    start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
-    given: Mapping[str, Field] = field(default_factory=dict)  # the values that came with the graph
+    x: Tensor  # coordinates [N, n]
+    engine: Reference = field(default_factory=Reference)  # how values are computed
+    v: Values | None = None
+    e: Values | None = None
+    a: Values | None = None
+    u: Values | None = None
+    shift: Tensor | None = None  # [E, n], what is added to the source of each edge
     velocity: Tensor | None = None  # [N, n], for maps that read it
-    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # of sources with parameters
-    measured: dict[str, Any] = field(default_factory=dict)  # of the coordinates as they are
-    at_edges: tuple[Tensor, Tensor] | None = None  # see `ends`
+    given: Mapping[str, Values] = field(default_factory=dict)  # the values that came with the graph
+    start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
+    messages: Values | None = None  # the edge update on all pairs, for maps that read it
+    functions: Mapping[Input, nn.Module] = field(default_factory=dict)  # of inputs with parameters
+    measured: dict[Any, Any] = field(default_factory=dict)  # measures of the current coordinates
 
-    def get(self, source: Source) -> Field:
-        """A value, or a measure of the current coordinates, each computed once."""
-        if isinstance(source, Measure):
-            if source.name not in self.measured:
-                self.measured[source.name] = measure(self.function(source), self)
-            found: Field = self.measured[source.name]
+    def get(self, given: Input) -> Values:
+        """The value of an input where it lives; each measure is computed once."""
+        if isinstance(given, Measure):
+            found: Values | None = self.measured.get(given)
+            if found is None:
+                found = self.measured[given] = self.engine.measure(given, self)
             return found
-        if isinstance(source, Operator):
+        if isinstance(given, Operator):
             assert self.v is not None
-            operate = source.function if source.make is None else self.modules[source.name]
-            return Field(self.topology, "node", operate(self.v.rows, self))
-        name = VALUE_OF[source.domain]
-        value = self.given.get(name) if isinstance(source, Initial) else getattr(self, name)
-        assert isinstance(value, Field), f"{source} is read but not there"
+            operate = self.functions.get(given, given.function)
+            return self.engine.values(self, "node", operate(self.v.rows, self))
+        name = VALUE_OF[given.domain]
+        value: Values | None = getattr(self, name)
+        if isinstance(given, Initial):
+            value = self.given.get(name)
+        assert value is not None, f"{given} is read but not there"
         return value
+
+    def function(self, given: Measure) -> tuple[Callable[..., Tensor], Callable[..., Any] | None]:
+        """The function of a measure, and its function of single rays, if it has one."""
+        module = self.functions.get(given)
+        if module is None:
+            return given.function, given.per_ray
+        return module, getattr(module, "per_ray", None)
 
     @property
     def ends(self) -> tuple[Tensor, Tensor]:
         """The coordinates of the source and the target of each edge `[E, n]`."""
-        if self.at_edges is None:
-            edges = self.topology.edges
-            self.at_edges = move(self.x, edges.far), move(self.x, edges.near)
-        return self.at_edges
+        found = self.measured.get("ends")
+        if found is None:
+            edges, gather = self.topology.edges, self.engine.gather
+            source, target = gather(self.x, edges.far), gather(self.x, edges.near)
+            found = source if self.shift is None else source + self.shift, target
+            self.measured["ends"] = found
+        return found
 
     @property
     def rays(self) -> Tensor:
@@ -65,21 +179,213 @@ class State:
         source, target = self.ends
         return source - target
 
-    def on_lines(self, source: Measure) -> Tensor:
-        """A measure on edges that is the same both ways, once for each line `[L, w]`."""
-        name = f"{source.name} on lines"
-        if name not in self.measured:
-            self.measured[name] = measure_lines(self.function(source), self.x, self.topology)
-        found: Tensor = self.measured[name]
-        return found
+    @property
+    def ray_ends(self) -> tuple[Tensor, Tensor]:
+        """The coordinates of the neighbour and the vertex of each ray of the angles `[R, n]`."""
+        rays, gather = self.topology.rays, self.engine.gather
+        assert rays is not None
+        neighbour, vertex = gather(self.x, rays.far), gather(self.x, rays.near)
+        if self.shift is not None:
+            neighbour = neighbour + self.topology.on_rays(self.shift)
+        return neighbour, vertex
 
-    def function(self, source: Measure) -> Measure:
-        """The measure with the function that its module is, where it has parameters."""
-        if source.make is None:
-            return source
-        module = self.modules[source.name]
-        return replace(source, function=module, per_ray=getattr(module, "per_ray", None))
+    def move(self, x: Tensor, shift: Tensor | None) -> None:
+        """Take new coordinates, and forget what was measured on the old ones."""
+        self.x, self.shift, self.measured = x, shift, {}
 
-    def move(self, x: Tensor) -> None:
-        """New coordinates: what was measured on the old ones is forgotten."""
-        self.x, self.measured, self.at_edges = x, {}, None
+
+def measure(given: Measure, state: State) -> Tensor:
+    """A measure of the coordinates on all nodes, edges or angles, `[rows, w]`."""
+    if given.domain == "node":
+        return as_column(state.function(given)[0](state.x))
+    if given.domain == "edge":
+        return as_column(state.function(given)[0](*state.ends))
+    neighbour, vertex = state.ray_ends
+    topology = state.topology
+    assert topology.pairs is not None
+    return measure_angles(given, state, neighbour - vertex, topology.ray_vertex, topology.pairs)
+
+
+def measure_angles(
+    given: Measure,
+    state: State,
+    rays: Tensor,
+    vertex: Tensor,
+    pairs: Ends,
+) -> Tensor:
+    """A measure on the angles of some rays `[R, n]` with their vertices `[R]`, `[A, w]`."""
+    (function, per_ray), gather = state.function(given), state.engine.gather
+    around: tuple = (vertex, state.topology.num_nodes) if given.grouped else ()
+    rays = rays if per_ray is None else per_ray(rays, *around)
+    of_first, of_second = rays if isinstance(rays, tuple) else (rays, rays)
+    if given.grouped:
+        around = (vertex.index_select(0, pairs.near.reads), state.topology.num_nodes)
+    return as_column(function(gather(of_first, pairs.near), gather(of_second, pairs.far), *around))
+
+
+def as_column(rows: Tensor) -> Tensor:
+    """`[R] -> [R, 1]`, and `[R, w]` as it is."""
+    return rows.unsqueeze(-1) if rows.dim() == 1 else rows
+
+
+def centroid(x: Tensor, state: State) -> Tensor:
+    """The mean of the vectors of each graph `[N, n] -> [G, n]`."""
+    total = state.engine.total(x, state.topology.graphs)
+    return total / state.topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
+
+
+def spread(away: Tensor, state: State) -> Tensor:
+    """The root mean square length of the vectors of each graph `[N, n] -> [G, 1]`."""
+    topology, engine = state.topology, state.engine
+    lengths = length(away).unsqueeze(-1)
+    # divided by the largest before squaring: coordinates may be 1e-30 or 1e30
+    largest = reduce_rows(lengths.detach(), topology.batch, topology.num_graphs, "max")
+    largest = torch.where(largest == 0, 1.0, largest)
+    relative = lengths / engine.gather(largest, topology.graphs)
+    return largest * root(centroid(relative.square(), state))
+
+
+# ------------------------------------------------------------------ the start of a batch
+
+
+def start(
+    spec: Spec,
+    pos: Tensor,
+    topology: Topology,
+    x: Tensor | None = None,
+    edge_attr: Tensor | None = None,
+    angle_attr: Tensor | None = None,
+    u: Tensor | None = None,
+    engine: Reference | None = None,
+    functions: Mapping[Input, nn.Module] | None = None,
+) -> tuple[State, Tensor | None]:
+    """The state of the input, and the factor of its coordinates `[N, 1]`, if they are scaled."""
+    check_shape("pos", pos, "[N, n]")
+    if pos.shape[0] != topology.num_nodes:
+        raise ValueError(
+            f"pos: has {pos.shape[0]} rows, but the topology has {topology.num_nodes} nodes; "
+            "apply AddTopology again, or del data.topology"
+        )
+    engine = engine or Reference()
+    state = State(topology, at_least_float32(pos), engine, functions=functions or {})
+    if topology.edge_shift is not None:
+        state.shift = topology.edge_shift.to(state.x.dtype)
+    scale = None
+    if spec.scaling is not None:
+        scale = _scale(state, spec.scaling)
+        shift = state.shift
+        if shift is not None:
+            shift = shift * engine.gather(scale, topology.edges.near)
+        state.move(state.x * scale, shift)
+    for name, rows in (("e", edge_attr), ("a", angle_attr), ("u", u)):
+        if rows is not None:
+            domain = {"e": "edge", "a": "angle", "u": "graph"}[name]
+            setattr(state, name, engine.values(state, domain, rows))
+    state.v = engine.values(state, "node", _first_nodes(spec, state, x))
+    values = {"v": state.v, "e": state.e, "a": state.a, "u": state.u}
+    state.given = {name: value for name, value in values.items() if value is not None}
+    return state, scale
+
+
+def _scale(state: State, scaling: float) -> Tensor:
+    """`scaling / (longest edge)` of the graph of each node `[N, 1]`.
+
+    Where no edge has a length, the root mean square distance from the centroid stands in for it,
+    and where that is zero too, the factor is 1.
+    """
+    x, topology, engine = state.x, state.topology, state.engine
+    lengths = length(state.rays).unsqueeze(-1)
+    longest = reduce_rows(lengths, topology.index_in("edge", "graph"), topology.num_graphs, "max")
+    if not may_branch_on_values(longest) or bool((longest <= 0).any()):
+        away = spread(x - engine.gather(centroid(x, state), topology.graphs), state)
+        longest = torch.where(longest <= 0, away, longest)
+    none = longest == 0
+    factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
+    return engine.gather(factor, topology.graphs)
+
+
+def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Tensor:
+    """What the nodes start with: their inputs, or the constant 1 if they have none, `[N, w]`."""
+    rows = []
+    for each in spec.inputs:
+        if isinstance(each, Measure):
+            rows.append(state.get(each).rows)
+        elif x is not None:
+            rows.append(x)
+    rows = rows or [state.x.new_ones(state.topology.num_nodes, 1)]
+    dtype = x.dtype if x is not None else rows[0].dtype
+    return rows[0].to(dtype) if len(rows) == 1 else torch.cat([r.to(dtype) for r in rows], -1)
+
+
+def check_dimension(pos: Tensor, dimension: int | None) -> None:
+    """The coordinates are as many as the model was built for."""
+    if dimension is not None and pos.shape[-1] != dimension:
+        raise ValueError(
+            f"pos: has {pos.shape[-1]} coordinates; the model was built with dimension={dimension}"
+        )
+
+
+def check_types(z: Tensor | None, types: int, topology: Topology) -> Tensor:
+    """The types of the nodes `[N]` as a column `[N, 1]`."""
+    if z is None:
+        raise ValueError("z: is missing; give the type of each node, such as its atomic number")
+    if z.is_floating_point() or z.shape != (topology.num_nodes,):
+        raise ValueError(f"z: is {z.dtype} {list(z.shape)}; it must be whole numbers [N]")
+    if not is_recorded(z) and z.numel() and not 0 <= int(z.min()) <= int(z.max()) < types:
+        bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
+        raise ValueError(f"z: holds {bad}; the model knows the types 0 to {types - 1}")
+    return z.unsqueeze(-1)
+
+
+def check_velocity(velocity: Tensor | None, x: Tensor) -> Tensor:
+    """The velocities `[N, n]`."""
+    if velocity is None:
+        raise ValueError("vel: is missing, but the coordinate map reads velocities")
+    if velocity.shape != x.shape:
+        raise ValueError(f"vel: has shape {list(velocity.shape)}; pos has {list(x.shape)}")
+    return velocity.to(x.dtype)
+
+
+#: What the widths of x, edge_attr, angle_attr and u are called in `build`.
+OPTIONS = ("node_features", "edge_features", "angle_features", "graph_features")
+
+
+def check_features(
+    topology: Topology,
+    features: Mapping[str, int],
+    x: Tensor | None,
+    edge_attr: Tensor | None,
+    angle_attr: Tensor | None = None,
+    u: Tensor | None = None,
+    options: Sequence[str] = OPTIONS,
+) -> None:
+    """Every value that is given is read, and every one that is read is given, in its shape."""
+    node, edge, angle, graph = options
+    _check("x", x, node, features.get("v", 0), topology.num_nodes)
+    _check("edge_attr", edge_attr, edge, features.get("e", 0), topology.num_edges)
+    angles = 0 if angle_attr is None else topology.num_angles
+    _check("angle_attr", angle_attr, angle, features.get("a", 0), angles)
+    if u is not None and u.dim() == 1:
+        raise ValueError(
+            f"u: has shape {list(u.shape)}; store it as [1, F] in each graph (use .unsqueeze(0)), "
+            "so that a batch has [G, F]"
+        )
+    _check("u", u, graph, features.get("u", 0), topology.num_graphs)
+
+
+def _check(name: str, value: Tensor | None, option: str, width: int, rows: int) -> None:
+    if value is None:
+        if width:
+            raise ValueError(f"{name}: is missing, but the model was built with {option}={width}")
+        return
+    check_shape(name, value, f"[{rows}, {width or 'F'}]")
+    if not width:
+        raise ValueError(
+            f"{name}: has {value.shape[1]} features that the model would not read; build it with "
+            f"{option}={value.shape[1]}, or set {name} to None"
+        )
+    if value.shape[0] != rows or value.shape[1] != width:
+        raise ValueError(
+            f"{name}: has shape {list(value.shape)}; the graph and {option}={width} ask for "
+            f"[{rows}, {width}]"
+        )

@@ -1,4 +1,4 @@
-"""The two movements of a block, lift and reduce, as fast as memory allows.
+"""The two movements between domains, gather and sum, as fast as memory allows.
 
 Both are products with a matrix of zeros and ones (:class:`symgnn.topology.Movement`), done as one
 `index_select` or `embedding_bag`: these write each row once and need no atomic additions, so
@@ -14,38 +14,18 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._functorch.utils import unwrap_dead_wrappers
-from torch.autograd import forward_ad
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from symgnn.nn._engine.torch_private import apply_function, is_exporting, transforms
 from symgnn.topology.movement import Movement
-
-#: Whether torch.export is at work; older versions of PyTorch say yes while they compile, too.
-is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
-#: How many transforms of torch.func are at work; the compiler, too, knows what this gives.
-transforms = torch._C._functorch.get_dynamic_layer_stack_depth
 
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
 Product = tuple[Tensor, Tensor]
 
 
-def perform(function: type[torch.autograd.Function], *given: Any) -> Any:
-    """`function.apply(*given)`, without the preparations that `apply` makes for torch.func, and
-    without autograd, where they are not at work: they take longer than what is done to a small
-    graph.
-    """
-    if transforms() or forward_ad._current_level >= 0:
-        return function.apply(*given)
-    if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given):
-        plain = super(torch.autograd.Function, function)
-        return plain.apply(*unwrap_dead_wrappers(given))  # type: ignore[attr-defined]
-    return function.forward(*given)
-
-
 def move(rows: Tensor, movement: Movement) -> Tensor:
     """`M rows`, `[R, h] -> [L, h]`."""
     if not torch.compiler.is_compiling():
-        return perform(_Assemble, rows, *movement)
+        return apply_function(_Assemble, rows, *movement)
     if not is_exporting() and not transforms():
         return _move(rows, *movement)
     index, offsets = movement[:2]  # in operations that every compiler and every transform knows
@@ -84,20 +64,6 @@ def _move_back(ctx: Any, grad: Tensor) -> tuple:
 _move.register_autograd(_move_back, setup_context=_keep_movement)
 
 
-def recorded(value: Tensor) -> bool:
-    """Whether what is done is recorded, compiled or transformed by torch.func, not just done."""
-    return (
-        torch.compiler.is_compiling()
-        or torch._C._functorch.is_functorch_wrapped_tensor(value)
-        or get_proxy_mode() is not None
-    )
-
-
-def can_look(value: Tensor) -> bool:
-    """Whether a number may decide what is computed; on a GPU, reading it would hold it up."""
-    return value.is_cpu and not recorded(value)
-
-
 def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tensor:
     """`M rows + sum_k value_k map_k^T`, `[L, h]`: what an update of L things starts with.
 
@@ -109,7 +75,7 @@ def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tenso
             hidden = hidden + linear(value, weight)
         return hidden
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
-    return perform(_Assemble, rows, *movement, *flat)
+    return apply_function(_Assemble, rows, *movement, *flat)
 
 
 def linear(rows: Tensor, weight: Tensor) -> Tensor:
@@ -144,7 +110,9 @@ def bag(rows: Tensor, movement: Movement) -> Tensor:
         torch.cat([starts.flatten(), starts.new_full((1,), len(index) * len(stack))]),
         *movement.T[:2],
     )
-    return bag(stack.flatten(0, 1), repeated).view(*rows.shape[:-2], -1, rows.shape[-1])
+    # not -1 for the rows: it is ambiguous where the stack or the graph is empty
+    shape = (*rows.shape[:-2], len(offsets) - 1, rows.shape[-1])
+    return bag(stack.flatten(0, 1), repeated).view(shape)
 
 
 def in_front(value: Tensor, dim: int | None, size: int) -> Tensor:
