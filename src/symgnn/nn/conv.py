@@ -127,7 +127,8 @@ class Conv(nn.Module):
         options = ("in_channels", "edge_dim", "", "")
         check_features(topology, self.features, x, edge_attr, options=options)
         functions = {each: self.measures[name] for each, name in self.measure_names.items()}
-        with self.engine.session(self) as engine:
+        engine = self.engine.session(self)
+        try:
             state, scale = start(
                 self.spec, pos, topology, x, edge_attr, engine=engine, functions=functions
             )
@@ -136,6 +137,8 @@ class Conv(nn.Module):
             state = self.block(state)
             assert state.v is not None
             rows = state.v.rows
+        finally:
+            engine.close()
         if self.block.map is None:
             return rows
         return rows, (state.x if scale is None else state.x / scale).to(pos.dtype)

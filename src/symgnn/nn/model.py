@@ -148,7 +148,8 @@ class Model(nn.Module):
         functions = {each: self.measures[name] for each, name in self.measure_names.items()}
         answers: list[Tensor] = []
         silent = len(self.blocks) - len(self.readouts)
-        with self.engine.session(self) as engine:
+        engine = self.engine.session(self)
+        try:
             state, scale = start(
                 self.network.start, pos, topology, x, edge_attr, angle_attr, u, engine, functions
             )
@@ -158,6 +159,8 @@ class Model(nn.Module):
                 state = block(state)
                 if k >= silent:
                     answers.append(self._read(self.readouts[k - silent](copy(state))))
+        finally:
+            engine.close()
         if answers:
             return sum(answers[1:], answers[0])
         return (state.x if scale is None else state.x / scale).to(pos.dtype)

@@ -85,14 +85,11 @@ class Reference:
     whole = True
 
     def session(self, module: nn.Module) -> Reference:
-        """The engine for one pass through a module; a context."""
+        """The engine for one pass through a module, to be closed at its end."""
         return self
 
-    def __enter__(self) -> Reference:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
+    def close(self) -> None:
+        """The end of a pass."""
 
     def gather(self, rows: Tensor, lift: Movement) -> Tensor:
         """Rows to the things that read one each, `[R, w] -> [L, w]`."""

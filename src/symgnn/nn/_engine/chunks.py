@@ -26,7 +26,7 @@ Compute = Callable[[int], Tensor]
 class Chunks:
     """A pass through a module with at most `size` edges or angles in memory at once.
 
-    A context: what the graph of operations needs for the backward pass, it has when that ends.
+    What the graph of operations needs for the backward pass, it has when this is closed.
     """
 
     def __init__(self, size: int, module: nn.Module) -> None:
@@ -43,11 +43,8 @@ class Chunks:
         self.device = named[0][1].device if named else torch.device("cpu")
         self.parameters = {name: self.share(value) for name, value in named}
 
-    def __enter__(self) -> Chunks:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        """Forget what later parts have read, and results.
+    def close(self) -> None:
+        """Forget what later parts have read, and results, at the end of a pass.
 
         Parts hold on to this, and results to the parts they come from: in a circle that goes
         through the graph of operations, which Python cannot see, nothing would ever be freed.

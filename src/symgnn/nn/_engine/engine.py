@@ -22,7 +22,7 @@ class Engine(WholeEngine):
         self.whole = chunk is None
 
     def session(self, module: nn.Module) -> Reference:
-        """The engine for one pass through a module; a context."""
+        """The engine for one pass through a module, to be closed at its end."""
         return self if self.chunk is None else PartsEngine(Chunks(self.chunk, module))
 
     def __repr__(self) -> str:

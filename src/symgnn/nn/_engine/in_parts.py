@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from symgnn.nn._engine.chunks import Chunks, Table
-from symgnn.nn._engine.first_half import Way, lower_tables, own_maps
+from symgnn.nn._engine.first_half import Given, node_table, ray_table
 from symgnn.nn._engine.parts import AngleParts, EdgeParts
 from symgnn.nn._engine.rows import assemble, linear, move
 from symgnn.nn._engine.values import LazyValues
-from symgnn.nn._engine.whole import WholeEngine, compiling, reduced, to_rays
+from symgnn.nn._engine.whole import WholeEngine, compiling, folded, on_rays, reduced, to_rays
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import Input, Measure
 from symgnn.nn.state import State, Values, measure_angles
@@ -28,8 +28,9 @@ class PartsEngine(WholeEngine):
     def __init__(self, chunks: Chunks) -> None:
         self.chunks = chunks
 
-    def __exit__(self, *error: object) -> None:
-        self.chunks.__exit__(*error)
+    def close(self) -> None:
+        """The end of a pass."""
+        self.chunks.close()
 
     def values(self, state: State, domain: str, rows: Tensor) -> Values:
         """A value from its rows; on angles, in the order of `topology.angle_index`."""
@@ -83,46 +84,37 @@ class PartsEngine(WholeEngine):
             return self._edges(update, state)
         return super()._mlp(update, state)
 
-    def _own(
+    def _readers(
         self, update: Update, state: State
-    ) -> tuple[list[Callable[[Any], Tensor]], list[Tensor], Way, list[Any]]:
-        """How parts read the own values, the maps of these, and the rest as in `_given`."""
-        plan, chunks = update.plan, self.chunks
+    ) -> tuple[list[Callable[[Any], Tensor]], list[Tensor], Given]:
+        """How parts read the own values, the maps of these, and what does not come in parts."""
+        phi, plan, chunks = cast(MLP, update.phi), update.plan, self.chunks
         readers: list[Callable[[Any], Tensor]] = []
-        maps: list[Tensor] = []
-        folds: tuple[tuple[int, bool], ...] = ()
-        for number, term in enumerate(plan.own):
-            value = None if term.how else state.get(term.home)
-            if isinstance(value, LazyValues) and value.folds:
-                assert value.last is not None
-                bias = value.last.bias
-                folds += ((number, bias is not None),)
-                maps += [value.last.weight] if bias is None else [value.last.weight, bias]
-            if isinstance(value, AngleParts | EdgeParts):
-                readers.append(value.read_of)
-            elif value is None:
+        own, maps, bias = [], phi.maps(), phi.bias
+        for term in plan.own:
+            map = maps[term.first]
+            if term.how:
                 readers.append(_rows_of_edges(chunks, reduced(term, update.domain, state)))
             else:
-                readers.append(_rows_of_edges(chunks, cast(LazyValues, value).read))
-        given: list[Any] = [None] * len(plan.own)
-        given += self._given_below(update, state) + maps
-        way = Way(plan, update.domain, state.topology, folds)
-        weight = cast(Tensor, cast(MLP, update.phi).linears[0].weight)
-        shared = [chunks.share(each) for each in own_maps(way, weight, given)]
-        return readers, shared, way, given
+                value = cast(LazyValues, state.get(term.home))
+                map, bias = folded(value, map, bias)
+                in_parts = isinstance(value, AngleParts | EdgeParts)
+                read = value.read_of if in_parts else _rows_of_edges(chunks, value.read)
+                readers.append(read)
+            own.append(chunks.share(map))
+        graph = [state.get(term.home).rows for term in plan.graph]
+        node = [state.get(term.home).rows for term in plan.node]
+        ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
+        given = Given(plan, update.domain, state.topology, maps, bias, (), graph, node, ray)
+        return readers, own, given
 
     def _angles(self, update: Update, state: State) -> Values:
-        phi, plan, topology, chunks = (
-            cast(MLP, update.phi),
-            update.plan,
-            state.topology,
-            self.chunks,
-        )
-        readers, maps, way, given = self._own(update, state)
-        nodes, added = lower_tables(way, cast(Tensor, phi.linears[0].weight), phi.bias, given)
+        phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
+        readers, maps, given = self._readers(update, state)
         width = plan.ends * len(phi.bias)
-        table = chunks.table(nodes.reshape(2 * topology.num_nodes, width))
-        more = None if added is None else chunks.table(added)
+        table = self.chunks.table(node_table(given).reshape(2 * topology.num_nodes, width))
+        added = ray_table(given)
+        more = None if added is None else self.chunks.table(added)
         assert topology.rays is not None
         both = topology.rays.both
 
@@ -136,14 +128,13 @@ class PartsEngine(WholeEngine):
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else len(phi.bias))
         folds = plan.folds and not torch.is_autocast_enabled(like.device.type)
-        return AngleParts(topology, compute, like, chunks, phi.last, plan.rows_read, folds)
+        return AngleParts(topology, compute, like, self.chunks, phi.last, plan.rows_read, folds)
 
     def _edges(self, update: Update, state: State) -> Values:
         phi, plan, chunks = cast(MLP, update.phi), update.plan, self.chunks
-        readers, maps, way, given = self._own(update, state)
-        nodes, _ = lower_tables(way, cast(Tensor, phi.linears[0].weight), phi.bias, given)
+        readers, maps, given = self._readers(update, state)
         width = len(phi.bias)
-        table = chunks.table(nodes.reshape(-1, width))
+        table = chunks.table(node_table(given).reshape(-1, width))
 
         def compute(part: EdgePart) -> Tensor:
             if plan.ends == 2:

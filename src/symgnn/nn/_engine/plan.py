@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 
 class Term(NamedTuple):
-    """An input and its columns of the first map, for each place where its domain is read."""
+    """A value that an update reads, at one place or several."""
 
     home: Input  # the input without its place, or the reduction
-    columns: tuple[slice | None, ...]  # None where it is not read at this place
+    inputs: tuple[int | None, ...]  # for each place, the number of the input; None if not read
     incoming: bool = False  # on rays: of the edge that comes to the vertex
     how: str = ""  # of reductions: sum, mean or max
+
+    @property
+    def first(self) -> int:
+        """The number of the first input."""
+        return next(number for number in self.inputs if number is not None)
 
 
 @dataclass(frozen=True)
@@ -45,40 +50,36 @@ class Plan:
     has_total: bool  # whether the form has a faster sum over second rays
     plain: bool  # whether nothing is done to the result
 
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """All of them, in the order in which their values are given."""
-        return (*self.own, *self.graph, *self.node, *self.ray)
-
 
 def plan_of(update: Update) -> Plan:
     """The plan of an update."""
     phi, domain = update.phi, update.domain
-    starts = [sum(phi.widths[:k]) for k in range(len(phi.widths))]
-    columns = [slice(s, s + w) for s, w in zip(starts, phi.widths, strict=True)]
-    reads = list(zip(update.inputs, columns, strict=True)) if phi.additive else []
-    two = any(given.place.startswith(("source", "second")) for given, _ in reads
-              if not isinstance(given, Reduction))  # fmt: skip
+    reads = list(enumerate(update.inputs)) if phi.additive else []
+    two = any(
+        given.place.startswith(("source", "second"))
+        for _, given in reads
+        if not isinstance(given, Reduction)
+    )
     slots = {
         "edge": {"target": 0, "source": 1} if two else {"target": 0},
         "angle": {"vertex": 0, "first": 2, "second": 3} if two else {"vertex": 0, "first": 1},
     }.get(domain, {})
     places = {"edge": 2 if two else 1, "angle": 4 if two else 2}.get(domain, 1)
     own, graph = [], []
-    node: list[tuple[Input, int, slice, bool]] = []
-    ray: list[tuple[Input, int, slice, bool]] = []
-    for given, some in reads:
+    node: list[tuple[Input, int, int, bool]] = []
+    ray: list[tuple[Input, int, int, bool]] = []
+    for number, given in reads:
         home = given if isinstance(given, Reduction) else given.at("")
         if given.domain == domain:
             how = update.how(given) if isinstance(given, Reduction) else ""
-            own.append(Term(home, (some,), how=how))
+            own.append(Term(home, (number,), how=how))
         elif given.domain == "graph":
-            graph.append(Term(home, (some,)))
+            graph.append(Term(home, (number,)))
         elif given.domain == "node":
-            node.append((home, slots[given.place], some, False))
+            node.append((home, slots[given.place], number, False))
         else:
             place, _, incoming = given.place.partition(" ")
-            ray.append((home, int(place == "second"), some, bool(incoming)))
+            ray.append((home, int(place == "second"), number, bool(incoming)))
     nodes, rays = _grouped(node, places), _grouped(ray, 2 if two else 1)
     last = getattr(phi, "last", None) if phi.additive else None
     plain = update.after == After()
@@ -102,17 +103,17 @@ def plan_of(update: Update) -> Plan:
     )
 
 
-def _grouped(reads: Sequence[tuple[Input, int, slice, bool]], places: int) -> tuple[Term, ...]:
+def _grouped(reads: Sequence[tuple[Input, int, int, bool]], places: int) -> tuple[Term, ...]:
     """One term for all places of an input; another where it is read twice at one place."""
-    found: list[tuple[Input, bool, list[slice | None]]] = []
-    for home, slot, columns, incoming in reads:
+    found: list[tuple[Input, bool, list[int | None]]] = []
+    for home, slot, number, incoming in reads:
         for other, into, taken in found:
             if (other, into) == (home, incoming) and taken[slot] is None:
-                taken[slot] = columns
+                taken[slot] = number
                 break
         else:
-            new: list[slice | None] = [None] * places
-            new[slot] = columns
+            new: list[int | None] = [None] * places
+            new[slot] = number
             found.append((home, incoming, new))
     return tuple(Term(home, tuple(taken), incoming) for home, incoming, taken in found)
 

@@ -8,14 +8,21 @@ likewise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from symgnn.nn._engine.torch_private import apply_function, is_exporting, transforms
+from symgnn.nn._engine.policy import policy
+from symgnn.nn._engine.torch_private import (
+    apply_function,
+    is_exporting,
+    left_to_torch,
+    transforms,
+)
+from symgnn.topology import Topology
 from symgnn.topology.movement import Movement
 
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
@@ -35,6 +42,40 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
     row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
     out = rows.new_zeros(offsets.shape[0] - 1, rows.shape[-1])
     return out.index_add(0, row, rows.index_select(0, index))
+
+
+def few(like: Tensor, rows: int) -> bool:
+    """Whether so many rows, as wide as those of `like`, take no longer than the start of an
+    operation; not where torch.func or the compiler are at work, for which movements are made.
+    """
+    return (
+        not torch.compiler.is_compiling()
+        and rows * like.shape[-1] <= policy().few
+        and not transforms()
+    )
+
+
+def kept(topology: Topology, key: Any, make: Callable[[], Tensor]) -> Tensor:
+    """Something that depends on the topology alone, made once and kept with it."""
+    if left_to_torch()[0]:
+        return make()
+    known: dict[Any, Tensor] = topology.__dict__.setdefault("_kept", {})
+    if key not in known:
+        with torch.inference_mode(False):  # it may be saved for a backward pass later on
+            known[key] = make()
+    return known[key]
+
+
+def angle_rays(topology: Topology) -> Tensor:
+    """The first and the second ray of each angle `[2, A]`, made once and kept."""
+    return kept(topology, "angle rays", lambda: topology.angle_rays)
+
+
+def total(rows: Tensor, index: Tensor, lift: Movement) -> Tensor:
+    """The sum of the rows of equal `index [L]`, by which `lift` reads, `[L, h] -> [R, h]`."""
+    if few(rows, rows.shape[0]):
+        return rows.new_zeros(lift.size, rows.shape[-1]).index_add(0, index, rows)
+    return move(rows, lift.T)
 
 
 @torch.library.custom_op("symgnn::move", mutates_args=())
@@ -64,7 +105,7 @@ def _move_back(ctx: Any, grad: Tensor) -> tuple:
 _move.register_autograd(_move_back, setup_context=_keep_movement)
 
 
-def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tensor:
+def assemble(rows: Tensor, movement: Movement, products: Sequence[Product]) -> Tensor:
     """`M rows + sum_k value_k map_k^T`, `[L, h]`: what an update of L things starts with.
 
     The products are added in place, one pass over the L rows each.

@@ -48,8 +48,10 @@ def left_to_torch() -> tuple[bool, bool]:
     """Whether operations are recorded, compiled or transformed by torch.func, and whether that is
     a derivative of torch.func, which cannot compute anything again.
     """
+    if torch.compiler.is_compiling():
+        return True, False
     transform = torch._C._functorch.peek_interpreter_stack()
-    recorded = torch.compiler.is_compiling() or get_proxy_mode() is not None
+    recorded = get_proxy_mode() is not None
     derivative = transform is not None and transform.key() != TransformType.Vmap
     return recorded or transform is not None, derivative
 

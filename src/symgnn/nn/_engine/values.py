@@ -7,13 +7,14 @@ reduction of nothing is 0, whether sum, mean or max.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import at_least_float32
-from symgnn.nn._engine.rows import move, plus_linear
-from symgnn.nn._engine.torch_private import left_to_torch
+from symgnn.nn._engine.rows import angle_rays, kept, plus_linear, total
 from symgnn.nn.form import linear
 from symgnn.nn.state import Values
 from symgnn.topology import Topology
@@ -95,23 +96,23 @@ class LazyValues(Values):
         """The value reduced to a coarser domain, `[rows of to, w]`; of nothing, 0."""
         to = f"{place} ray" if place else to
         if how == "max":
-            total = self._total(to, "max")
-            return torch.where(self._count(to, total.dtype) > 0, total, 0.0)
-        total = self._total(to, "sum")
+            found = self._total(to, "max")
+            return torch.where(self._count(to, found.dtype) > 0, found, 0.0)
+        found = self._total(to, "sum")
         if how == "sum" and not self.defers:
-            return total
-        count = self._count(to, total.dtype)
+            return found
+        count = self._count(to, found.dtype)
         if how == "mean":
-            total = total / count.clamp(min=1)
+            found = found / count.clamp(min=1)
         if not self.defers:
-            return total
+            return found
         assert self.last is not None
-        # in the type of the total: a half type could not hold a sum over many rows
-        weight, bias = self.last.weight.to(total.dtype), self.last.bias
+        # in the type of the sum: a half type could not hold one over many rows
+        weight, bias = self.last.weight.to(found.dtype), self.last.bias
         if bias is None:
-            return linear(total, weight)
-        count = (count > 0).to(total.dtype) if how == "mean" else count
-        return plus_linear(count * bias, total, weight)
+            return linear(found, weight)
+        count = (count > 0).to(found.dtype) if how == "mean" else count
+        return plus_linear(count * bias, found, weight)
 
     def _total(self, to: str, op: str) -> Tensor:
         key = (to, op)
@@ -127,13 +128,13 @@ class LazyValues(Values):
             else:
                 rows = self._summed(op)
             if op == "sum":
-                return move(at_least_float32(rows), topology.graphs.T)
+                return total(at_least_float32(rows), topology.batch, topology.graphs)
             return largest(rows, topology.batch, topology.num_graphs)
         if self.domain == "angle":
             return self._climb_angles(to, op)
         rows = self._summed(op)
         if op == "sum":
-            return move(at_least_float32(rows), topology.edges.near.T)
+            return total(at_least_float32(rows), topology.edge_index[1], topology.edges.near)
         return largest(rows, topology.edge_index[1], topology.num_nodes)
 
     def _climb_angles(self, to: str, op: str) -> Tensor:
@@ -144,7 +145,7 @@ class LazyValues(Values):
         if to == "node":
             if op == "sum":
                 assert topology.rays is not None
-                return move(rays, topology.rays.near.T)
+                return total(rays, topology.ray_vertex, topology.rays.near)
             return largest(rays, topology.ray_vertex, topology.num_nodes)
         index = topology.rays_of_edges(to.removesuffix(" ray"))
         empty = rays.new_full((1, rays.shape[-1]), EMPTY[op])
@@ -154,8 +155,8 @@ class LazyValues(Values):
         assert self.topology.pairs is not None
         first, rows = self.topology.pairs.near, at_least_float32(self._summed(op))
         if op == "sum":
-            return move(rows, first.T)
-        return largest(rows, first.reads.long(), self.topology.num_rays)
+            return total(rows, angle_rays(self.topology)[0], first)
+        return largest(rows, angle_rays(self.topology)[0], self.topology.num_rays)
 
     def _summed(self, op: str) -> Tensor:
         if not self.defers or op != "sum":
@@ -172,14 +173,7 @@ def counts(topology: Topology, domain: str, to: str, dtype: torch.dtype) -> Tens
 
     Kept with the topology, so that it is made once for all layers and steps.
     """
-    if left_to_torch()[0]:
-        return _counts(topology, domain, to, dtype)
-    known: dict[tuple, Tensor] = topology.__dict__.setdefault("_counts", {})
-    key = domain, to, dtype
-    if key not in known:
-        with torch.inference_mode(False):  # it may be saved for a backward pass later on
-            known[key] = _counts(topology, domain, to, dtype)
-    return known[key]
+    return kept(topology, (domain, to, dtype), partial(_counts, topology, domain, to, dtype))
 
 
 def _counts(topology: Topology, domain: str, to: str, dtype: torch.dtype) -> Tensor:

@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from symgnn.nn._engine.first_half import Way, first_half, lower_tables, own_maps
+from symgnn.nn._engine.first_half import Given, first_half, rows_below
 from symgnn.nn._engine.plan import Term
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import move
@@ -50,76 +50,54 @@ class WholeEngine(Reference):
     # ---------------------------------------------------------------- an additive form
 
     def _mlp(self, update: Update, state: State) -> Values:
-        phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
-        given, way = self._given(update, state)
-        first, last = phi.linears[0], phi.last
-        weight, bias = cast(Tensor, first.weight), cast(Tensor, first.bias)
-        folds = plan.folds and not torch.is_autocast_enabled(weight.device.type)
-        if plan.tiles and self._worth_tiles(update, state, weight):
-            return self._tiled(update, way, weight, bias, given, folds)
-        hidden = phi.finish(first_half(way, weight, bias, given))
-        return LazyValues(topology, update.domain, hidden, last, plan.rows_read, folds)
+        phi, plan = cast(MLP, update.phi), update.plan
+        given = self._given(update, state)
+        folds = plan.folds and not torch.is_autocast_enabled(given.bias.device.type)
+        if plan.tiles and self._worth_tiles(update, state, given):
+            return self._tiled(update, given, folds)
+        hidden = phi.finish(first_half(given))
+        return LazyValues(state.topology, update.domain, hidden, phi.last, plan.rows_read, folds)
 
-    def _given(self, update: Update, state: State) -> tuple[list[Tensor], Way]:
-        """The values of all terms, then the maps that are folded, and the way through them."""
-        plan, given, maps = update.plan, [], []
-        folds: tuple[tuple[int, bool], ...] = ()
-        for number, term in enumerate(plan.own):
+    def _given(self, update: Update, state: State) -> Given:
+        """The tensors of an update of an additive form."""
+        phi, plan, own = cast(MLP, update.phi), update.plan, []
+        maps, bias = phi.maps(), phi.bias
+        for term in plan.own:
+            map = maps[term.first]
             if term.how:
-                given.append(reduced(term, update.domain, state))
-                continue
-            value = state.get(term.home)
-            if getattr(value, "folds", False):
-                last = cast(LazyValues, value).last
-                assert last is not None
-                folds += ((number, last.bias is not None),)
-                maps += [last.weight] if last.bias is None else [last.weight, last.bias]
-                given.append(cast(LazyValues, value).read)
+                own.append((reduced(term, update.domain, state), map))
             else:
-                given.append(value.rows)
-        given += self._given_below(update, state)
-        return given + maps, Way(plan, update.domain, state.topology, folds)
+                value = cast(LazyValues, state.get(term.home))
+                map, bias = folded(value, map, bias)
+                own.append((value.read, map))
+        graph = [state.get(term.home).rows for term in plan.graph]
+        node = [state.get(term.home).rows for term in plan.node]
+        ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
+        return Given(plan, update.domain, state.topology, maps, bias, own, graph, node, ray)
 
-    def _given_below(self, update: Update, state: State) -> list[Tensor]:
-        """The values of the terms on coarser domains and on rays."""
-        plan = update.plan
-        given = [state.get(term.home).rows for term in (*plan.graph, *plan.node)]
-        return given + [on_rays(term.home, term.incoming, state) for term in plan.ray]
-
-    def _worth_tiles(self, update: Update, state: State, weight: Tensor) -> bool:
+    def _worth_tiles(self, update: Update, state: State, given: Given) -> bool:
         """Whether there is a way in tiles, and it is worth it."""
         phi, topology = cast(MLP, update.phi), state.topology
         if (
             (phi.dropout and update.training)
-            or weight.device.type != "cpu"
+            or given.bias.device.type != "cpu"
             or torch.compiler.is_compiling()
             or torch.is_autocast_enabled("cpu")
         ):
             return False
-        hidden = weight.shape[-2]
+        hidden = len(given.bias)
         if not transforms():
             return topology.num_angles * hidden > policy().worth_tiles
-        return any(worth_tiles(each, topology.num_angles, hidden) for each in (weight, state.x))
+        return any(worth_tiles(each, topology.num_angles, hidden) for each in (given.bias, state.x))
 
-    def _tiled(
-        self,
-        update: Update,
-        way: Way,
-        weight: Tensor,
-        bias: Tensor,
-        given: list[Tensor],
-        folds: bool,
-    ) -> Values:
-        plan, topology, last = update.plan, way.topology, cast(MLP, update.phi).last
-        nodes, added = lower_tables(way, weight, bias, given)
-        assert topology.rays is not None
-        rays = move(nodes.reshape(2 * topology.num_nodes, -1), topology.rays.both)
-        rays = (rays if added is None else rays + added).reshape(-1, len(bias))
-        here = list(zip(given, own_maps(way, weight, given), strict=False))
+    def _tiled(self, update: Update, given: Given, folds: bool) -> Values:
+        plan, topology, last = update.plan, given.topology, cast(MLP, update.phi).last
         applied = last if plan.rows_read and not folds else None
-        rows, total = tiled(topology, plan.ends == 2, rays, here, applied, keep=plan.rows_read)
+        rows, rays = tiled(
+            topology, plan.ends == 2, rows_below(given), given.own, applied, keep=plan.rows_read
+        )
         hidden, rows = (rows, None) if folds else (None, rows)
-        return LazyValues(topology, "angle", hidden, last, False, folds, total, rows)
+        return LazyValues(topology, "angle", hidden, last, False, folds, rays, rows)
 
     # ---------------------------------------------------------------- any other form
 
@@ -159,6 +137,16 @@ class WholeEngine(Reference):
 
 def compiling() -> bool:
     return torch.compiler.is_compiling()
+
+
+def folded(value: LazyValues, map: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """A map of a value as one of `value.read`, and the bias with what it adds to all rows."""
+    if not value.folds:
+        return map, bias
+    assert value.last is not None
+    if value.last.bias is not None:
+        bias = torch.addmv(bias, map, value.last.bias)
+    return map @ value.last.weight, bias
 
 
 def reduced(term: Term, domain: str, state: State) -> Tensor:
