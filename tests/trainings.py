@@ -25,8 +25,13 @@ SMALL = {
 }
 
 
-def solids(*, level: str = "node", kind: str = "regression", scale: float = 1.0):
-    """The solids with answers for each graph, node or edge; the test set is the training set."""
+def solids(
+    *, level: str = "node", kind: str = "regression", scale: float = 1.0, holes: bool = False
+):
+    """The solids with answers for each graph, node or edge; the test set is the training set.
+
+    With `holes`, two of three labels are missing, and all of two solids.
+    """
     import torch
 
     from symgnn.data import polytopes
@@ -40,12 +45,18 @@ def solids(*, level: str = "node", kind: str = "regression", scale: float = 1.0)
         graph.y = torch.stack([numbers + 10 * k, 100 - numbers * k], 1)
         if kind == "classification":
             graph.y = (numbers.long() + k) % 3
+        if holes:
+            flat = graph.y.reshape(-1)
+            there = (torch.arange(len(flat)) + k) % 3 == 0
+            missing = -1 if kind == "classification" else torch.nan
+            graph.y = torch.where(there & (k not in (1, 3)), flat, missing).view_as(graph.y)
         graph.pos = graph.pos * scale
     if kind == "classification":
         task = Task(level, kind, ("colour",), classes=("red", "green", "blue"))
     else:
         task = Task(level, kind, ("energy", "charge"), ("eV", ""))
-    return Splits(graphs, graphs, graphs, task, scale=scale)
+    about = {"missing": "mask"} if holes else {}
+    return Splits(graphs, graphs, graphs, task, scale, about)
 
 
 _context = multiprocessing.get_context("forkserver")
@@ -85,7 +96,11 @@ def _train(config: dict, out: Path, crash: tuple[str, int] | None, rank: dict) -
         rank_zero_only.rank = rank["RANK"]
     if crash is not None:
         _crash_at(*crash)
-    splits = train(resolve(config), out, resume=True)
+    try:
+        splits = train(resolve(config), out, resume=True)
+    except ValueError as error:  # as the command does
+        (out.parent / f"error-{rank.get('RANK', 0)}").write_text(str(error))
+        raise SystemExit(2) from None
     if splits is not None:
         finish(out, splits)
 

@@ -36,6 +36,19 @@ def write_whole(path: Path, content: bytes) -> Path:
     return path
 
 
+def check_writable(path: Path) -> None:
+    """Before anything is computed: the file can be written; the error points to `--out`."""
+    folder = next(each for each in path.absolute().parents if each.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"--out: cannot write {path} ({error.strerror}); give a place that can be written, "
+            "--out FILE"
+        ) from None
+
+
 def write_json(path: Path, value: Any) -> Path:
     """Write a value as JSON; numbers that are not finite become null."""
     text = json.dumps(finite(value), indent=1, allow_nan=False)

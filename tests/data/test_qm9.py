@@ -78,7 +78,7 @@ def test_loaded_from_a_folder_with_the_archive(
     rows = "\n".join(f"{number}  C" for number in (2, *range(9000, 9000 + 3053)))
     (tmp_path / "uncharacterized.txt").write_text(rows)
     for name in ("ARCHIVE", "EXCLUDED"):
-        unchecked = dataclasses.replace(getattr(qm9_files, name), digest="")
+        unchecked = dataclasses.replace(getattr(qm9_files, name), digest="", size=0)
         monkeypatch.setattr(qm9_files, name, unchecked)
     found = load("qm9", source=tmp_path, root=tmp_path / "cache")
     assert found.about["molecules"] == 9
@@ -90,7 +90,18 @@ def test_loaded_from_a_folder_with_the_archive(
     }
 
 
-@pytest.mark.parametrize("text", ["", "5\n", METHANE.replace("35.3641\t", ""), "x" + METHANE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "5\n",
+        METHANE.replace("35.3641\t", ""),
+        "x" + METHANE,
+        METHANE.replace("gdb 1\t", "gdb 99999999999\t"),
+        "-1" + METHANE[1:],
+        "999999999" + METHANE[1:],
+    ],
+)
 def test_a_broken_file_in_the_archive(text: str) -> None:
     with pytest.raises(ValueError, match=r"^some.xyz: is not a file of QM9 .*replace the archive"):
         parse_xyz(text, "some.xyz")

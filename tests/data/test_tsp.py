@@ -43,6 +43,7 @@ def test_read_and_written() -> None:
         ("output 1 1", "expected numbers"),
         ("0.1 zero output 1 1", "expected numbers"),
         ("0.1 nan output 1 1", "expected numbers"),
+        ("0.1 0.2 0.3 0.4 output 1 99999999999999999999 1", "expected numbers"),
         ("0.1 0.2 0.3 0.4 output 1 3 1", "the tour does not visit each of 2 nodes once"),
         ("0.1 0.2 0.3 0.4 output 1 1", "the tour does not visit each of 2 nodes once"),
         ("0.1 0.2 0.3 0.4 output 1 2 2 1", "the tour does not visit each of 2 nodes once"),
@@ -109,7 +110,7 @@ def test_files_and_the_archive_of_them(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(ValueError, match=r"has no tsp50-500_test.txt; add it, or generate"):
         load("tsp", source=tmp_path)
     (tmp_path / "TSP.zip").write_text("no archive")
-    with pytest.raises(ValueError, match=r"TSP.zip: cannot be read"):
+    with pytest.raises(ValueError, match=r"TSP.zip: is not a whole zip file .*replace it"):
         load("tsp", source=tmp_path)
 
 

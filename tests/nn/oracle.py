@@ -427,8 +427,9 @@ class Oracle:
         scaling: float = 1.0,
         max_growth: float | None = 100.0,
         block: object | None = None,
+        rays: str = "plain",
     ) -> None:
-        self.model, self.task, self.map = model, task, coordinate_map
+        self.model, self.task, self.map, self.rays = model, task, coordinate_map, rays
         self.block = block or BLOCKS[architecture]()
         movements = ("e->v", "a->v", "a->e", "v->u", "e->u", "a->u", "x->v", "x->u", "pool")
         one = isinstance(aggregation, str)
@@ -440,7 +441,7 @@ class Oracle:
         rows: dict[int, Tensor] = {}
         for number, graph in enumerate(graphs_of(data, angle_index)):
             answer = self.of_graph(graph)
-            if self.task == "graph":
+            if self.task in ("graph", "graph-vectors"):
                 rows[number] = answer[()]
             elif self.task == "edge":
                 rows |= {edge[2]: answer[edge] for edge in graph.edges}
@@ -467,6 +468,7 @@ class Oracle:
 
     def gamma(self, graph: Graph) -> Tensor | float:
         """alpha / max |x_i - x_j| over the edges, where the block asks for it."""
+        self.unit = 1.0  # of what is added to all nodes: none in a graph without extent
         if not getattr(self.block, "scaled", False):
             return 1.0
         lengths = [norm(graph.x[i] - graph.x[j]) for j, i, _ in graph.edges]
@@ -474,6 +476,9 @@ class Oracle:
         if longest is None or not longest > 0:  # no edge has a length: the spread stands in
             positions = Values(graph.x, graph.dimension)
             longest = self.spread(positions, graph)[1] if graph.nodes else None
+            if longest is not None and not longest > 1e-14 * max(map(norm, graph.x.values())):
+                self.unit = 0.0
+                longest = rho("mean", [norm(graph.x[i]) ** 2 for i in graph.nodes], 1).sqrt()
         return 1.0 if longest is None or not longest > 0 else self.scaling / longest
 
     def first_nodes(self, s: State) -> Values:
@@ -521,10 +526,60 @@ class Oracle:
         if self.task == "edge":
             pairs = {edge: (s.v[edge[0]], s.v[edge[1]]) for edge in s.graph.edges}
             return Values({edge: mlp(out["edge"], pair) for edge, pair in pairs.items()}, 0)
+        if self.task.endswith("vectors"):
+            return self.vectors(out, s)
         nodes = Values({i: mlp(out["node"], [s.v[i]]) for i in s.graph.nodes}, width["node"])
         if self.task == "node":
             return nodes
         return Values({(): mlp(out["graph"], [s.reduced("pool", nodes, s.graph.nodes)])})
+
+    def vectors(self, out: Mapping[str, nn.Module], s: State) -> Values:
+        """V_i of each node, hop by hop, over the rays of the input coordinates; pooled for graphs.
+
+        The weights of an edge are a^1, a^2, b^2, a^3, b^3, ..., each of k numbers.
+        """
+        graph, k, hops = s.graph, self.model.outputs, len(self.model.blocks)
+        unit = self.rays == "unit"
+        weights = {}
+        for j, i, row in graph.edges:
+            weights[j, i, row] = mlp(out["edge"], (s.v[j], s.v[i], s.e[j, i, row]))
+
+        def ray(j: int, i: int) -> Tensor:
+            r = graph.x[j] - graph.x[i]
+            return r / norm(r) if unit and bool((r != 0).any()) else r
+
+        def along(i: int, place: int) -> list[Tensor]:
+            """a_ji r_ji for each vector, summed over j."""
+            terms = [(weights[edge][place * k :], ray(edge[0], i)) for edge in graph.into(i)]
+            return [sum((w[c] * r for w, r in terms), 0 * graph.x[i]) for c in range(k)]
+
+        found = {i: along(i, 0) for i in graph.nodes}
+        for hop in range(1, hops):
+            before, found = found, {i: along(i, 2 * hop - 1) for i in graph.nodes}
+            for i in graph.nodes:
+                for c in range(k):
+                    passed = [
+                        weights[edge][2 * hop * k + c] * before[edge[0]][c]
+                        for edge in graph.into(i)
+                    ]
+                    found[i][c] = found[i][c] + rho("mean", passed, graph.dimension)
+        if self.task == "node-vectors":
+            rows = {i: torch.stack(found[i]) for i in graph.nodes}
+            return Values({i: row[0] if k == 1 else row for i, row in rows.items()})
+        n = graph.dimension
+        centre = rho("mean", [graph.x[i] for i in graph.nodes], n)
+        size = torch.ones((), dtype=torch.float64)
+        if unit and graph.nodes:
+            spread = self.spread(Values(graph.x, n), graph)[1]
+            size = spread if spread > 0 else size
+        total = []
+        for c in range(k):
+            each = [
+                found[i][c] + mlp(out["node"], [s.v[i]])[c] * (graph.x[i] - centre) / size
+                for i in graph.nodes
+            ]
+            total.append(rho(self.how["pool"], each, n))
+        return Values({(): total[0] if k == 1 else torch.stack(total)})
 
     # -------------------------------------------------------------- the maps psi
 
@@ -545,11 +600,11 @@ class Oracle:
             if kind == "scale":
                 new = {i: c[0] * s.x[i] for i in nodes}
             elif kind == "shift":
-                new = {i: s.x[i] + c for i in nodes}
+                new = {i: s.x[i] + self.unit * c for i in nodes}
             else:
                 turns = n * (n - 1) // 2
                 q = rotation(c[:turns], n)
-                new = {i: q @ s.x[i] + c[turns:] for i in nodes}
+                new = {i: q @ s.x[i] + self.unit * c[turns:] for i in nodes}
             return Values(new, n)
         phi = block.map.update.phi
         new = {}

@@ -170,7 +170,7 @@ def test_torch_func() -> None:
 @pytest.mark.parametrize("backward", [True, False])
 def test_a_pass_leaves_nothing_behind(architecture: str, backward: bool) -> None:
     graph = KNNGraph(k=4)(Data(pos=torch.rand(40, 3, generator=torch.Generator().manual_seed(0))))
-    graph.z = torch.ones(40, dtype=torch.long)
+    graph.z = torch.ones(40, dtype=torch.long) if architecture == "dimenet++" else None
     options = {"dimension": 3} if architecture == "gn" else {}
     if architecture in ("combined", "dgn"):
         options["coordinate_map"] = "neighbour-sum"

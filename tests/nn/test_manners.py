@@ -92,7 +92,9 @@ def test_reset_parameters_is_a_fresh_start(psi: str) -> None:
 
 
 @pytest.mark.parametrize("psi", MAPS)
-@pytest.mark.parametrize("task", ["graph", "node", "edge", "coordinates"])
+@pytest.mark.parametrize(
+    "task", ["graph", "node", "edge", "coordinates", "node-vectors", "graph-vectors"]
+)
 @pytest.mark.parametrize("name", ["gn", "sdgn", "agn-to-edges", "agn-raw", "combined"])
 def test_every_parameter_is_used(name: str, task: str, psi: str) -> None:
     """DistributedDataParallel stops at parameters that get no gradient."""

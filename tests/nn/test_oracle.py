@@ -62,6 +62,8 @@ class Case:
     scaling: float | None = None
     max_growth: float | None = 100.0
     chunk: int | None = None
+    outputs: int = 2
+    rays: str | None = None
     seed: int = 0
 
     @property
@@ -88,7 +90,7 @@ class Case:
         model = build(
             DGN_POSITION if name == "dgn+position" else name,
             task=self.task,
-            outputs=2,
+            outputs=self.outputs,
             node_features=self.node,
             edge_features=self.edge,
             angle_features=self.angle_features,
@@ -103,6 +105,7 @@ class Case:
             coordinate_map=psi,
             scaling=self.scaling,
             chunk=self.chunk,
+            rays=self.rays,
         ).double()
         random = torch.Generator().manual_seed(self.seed)
         with torch.no_grad():
@@ -153,6 +156,7 @@ class Case:
             "coordinate_map": self.coordinate_map,
             "scaling": self.scaling or 1.0,
             "max_growth": self.max_growth,
+            "rays": self.rays or "plain",
         }
         return kind(model, self.architecture, **options | changes)
 
@@ -302,6 +306,30 @@ def test_architectures_and_aggregations(architecture: str, aggregation: str) -> 
 def test_tasks(architecture: str, task: str) -> None:
     psi = "neighbour-sum" if task == "coordinates" else "identity"
     check(Case(architecture, "sum", task, psi, "small+isolated", angle=1, seed=5))
+
+
+@pytest.mark.parametrize("task", ["node-vectors", "graph-vectors"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_vectors(architecture: str, task: str) -> None:
+    """Over the rays of the input coordinates, also where the network scales or moves them."""
+    case = Case(architecture, "sum", task, "neighbour-sum", "small+isolated", seed=5)
+    expected = check(case)
+    assert expected["output"].shape[1:] == (2, 3)
+    case = replace(case, coordinate_map="identity", graph="multigraph", layers=3, outputs=1)
+    expected = check(replace(case, aggregation="mean", rays="unit", dimension=2))
+    assert expected["output"].shape[1:] == (2,)
+    matters(expected, "readouts.0.updates.edge")
+    if task == "graph-vectors":  # but for its last bias: a constant charge adds nothing
+        matters(expected, "readouts.0.updates.node.phi.linears.1.weight")
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_vectors_in_any_dimension_and_in_chunks(dimension: int, layers: int) -> None:
+    case = Case("agn", "sum", "node-vectors", graph="wheel+single+edgeless", layers=layers)
+    case = replace(case, dimension=dimension, chunk=3)
+    check(case)
+    check(replace(case, task="graph-vectors", graph="star+pair+single", rays="unit", seed=2))
 
 
 @pytest.mark.parametrize("layers", [1, 3])

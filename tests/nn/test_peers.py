@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet
 
+import symgnn
 from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
@@ -112,6 +113,7 @@ def test_lines_beside_coordinates() -> None:
             return values[0] * values[1]
 
     batch = molecules(torch.float64)
+    batch.z = None
     spec = Spec("own", edge=[position.source, d2], node=[reduce(e)], forms={"edge": Weigh})
     model = build(spec, layers=1, task="node", dimension=3, hidden=3).double()
     assert model.topology(batch).lines is not None
@@ -154,6 +156,7 @@ def test_the_network_of_egnn() -> None:
     torch.manual_seed(3)
     peer = peers.EGNN(4, 12, 3, 2, 3).double()
     batch = directed(molecules())
+    batch.z = None
     batch.x, batch.edge_attr = torch.randn(14, 4).double(), torch.randn(batch.num_edges, 2).double()
     ours = from_peer(peer)
     here, there = (batch.pos.clone().requires_grad_() for _ in range(2))
@@ -242,7 +245,7 @@ def test_weights_of_layers_go_back() -> None:
 
 
 def test_what_cannot_be_carried_over_is_named() -> None:
-    with pytest.raises(ValueError, match="SchNet was made with mean=True"):
+    with pytest.raises(ValueError, match=r"SchNet was made with mean=1\.0"):
         from_peer(pyg("schnet", mean=1.0, std=2.0))
     with pytest.raises(ValueError, match=r"EGNN_Sparse was made with dropout=0\.5"):
         from_peer(sparse(dropout=0.5))
@@ -275,7 +278,7 @@ def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
     batch.pos = torch.randn(14, dimension, generator=torch.Generator().manual_seed(7)).double()
     batch.edge_index = knn_graph(batch.pos, 3, batch.batch)
     if options:
-        batch.x = torch.randn(14, 3).double()
+        batch.x, batch.z = torch.randn(14, 3).double(), None
     assert str(model.symmetry) == SYMMETRY[name]
     out = model(batch)
     for kind in ("translation", "rotation", "reflection", "dilation", "inversion", "affine"):
@@ -291,6 +294,7 @@ def test_the_symmetry_is_derived_and_kept(name: str, dimension: int) -> None:
 def test_isogcn_reads_derivatives() -> None:
     """On a linear field the squared gradient is its slope squared, and the Laplacian is 0."""
     batch = molecules()
+    batch.z = None
     batch.edge_index = knn_graph(batch.pos, 4, batch.batch)
     slope = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
     model = build("isogcn", node_features=1, layers=1, mlp_layers=0, task="node", hidden=1).double()
@@ -317,6 +321,7 @@ def test_egnn_moves_coordinates_with_velocities() -> None:
     psi = EGNNMap(velocity=True)
     model = build("egnn", task="coordinates", node_features=1, coordinate_map=psi).double()
     batch = molecules()
+    batch.z = None
     batch.x, batch.vel = torch.randn(14, 1).double(), torch.randn(14, 3).double()
     turn, _ = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64))
     moved = batch.clone()
@@ -392,6 +397,7 @@ def of_name(name: str, **options) -> tuple[nn.Module, Batch]:
     batch = molecules(torch.float32)
     if features:
         batch.x = torch.randn(14, 3, generator=torch.Generator().manual_seed(1))
+        batch.z = None
     return model, batch
 
 
@@ -459,3 +465,15 @@ def test_gaussians_are_never_almost_too_small(dtype: torch.dtype) -> None:
     assert ((found == 0) | (found > 1e3 * torch.finfo(dtype).tiny)).all()
     assert (found[exact > 1e-20] > 0).all()
     assert (found - exact).abs().max() < 10 * torch.finfo(dtype).eps
+
+
+def test_widths_of_nodes_edges_and_angles_may_differ() -> None:
+    """Or they are refused where the network adds them."""
+    data = symgnn.data.polytope("icosahedron")
+    data.z = torch.ones(12, dtype=torch.long)
+    hidden = {"node": 3, "edge": 5, "angle": 2}
+    assert build("dimenet++", hidden=hidden, layers=2)(data).shape == (1, 1)
+    assert build("dimenet", hidden={**hidden, "angle": 5}, layers=2)(data).shape == (1, 1)
+    assert build("schnet", hidden=hidden, layers=2)(data).shape == (1, 1)
+    with pytest.raises(ValueError, match=r"^hidden: angles have width 2 and edges 5; DimeNet"):
+        build("dimenet", hidden=hidden)

@@ -1,10 +1,13 @@
 """Specifications say clearly what is wrong with them, and print what they read."""
 
-import pytest
-import torch
+from dataclasses import dataclass
 
-from symgnn.nn import AGN, DGN, Measure, Spec, reduce
+import pytest
+
+from symgnn.nn import AGN, DGN, After, Measure, Spec, reduce
 from symgnn.nn.inputs import a, d2, e, theta, u, v
+from symgnn.nn.peers.common import Linear
+from symgnn.nn.peers.egnn import normalised
 
 WRONG = {
     "unplaced node": (lambda: Spec("s", edge=[v]), "edge: reads v; write v.source or v.target"),
@@ -16,11 +19,44 @@ WRONG = {
     "end too much": (lambda: Spec("s", node=[reduce(a, "source")]), "leave the place out"),
     "placed": (lambda: reduce(v.source), "reduce: takes a source where it lives"),
     "twice": (lambda: reduce(reduce(e)), "reduce: takes a source where it lives"),
-    "two of a name": (
-        lambda: Spec("s", edge=[d2, Measure("d2", "edge", function=torch.add)]),
-        "two different measures are called 'd2'",
+    "after of inputs": (
+        lambda: Spec("s", node=[v], after={"inputs": After(activation=True)}),
+        "^after: s has no update for 'inputs'; it has updates for 'node'$",
+    ),
+    "after of nothing": (
+        lambda: Spec("s", node=[v], after={"edge": After(gate=True)}),
+        "^after: s has no update for 'edge'; it has updates for 'node'$",
+    ),
+    "form of a field": (
+        lambda: Spec("s", node=[v], forms={"order": Linear}),
+        "^forms: s has no update for 'order'",
+    ),
+    "input on graphs": (lambda: Spec("s", node=[v], inputs=[v, u]), "^inputs: has u; nodes start"),
+    "reduced input": (
+        lambda: Spec("s", node=[v], inputs=[reduce(d2)]),
+        r"^inputs: has reduce\(d2\); nodes start",
+    ),
+    "operator as input": (
+        lambda: Spec("s", node=[v], inputs=[v, normalised(2)]),
+        "^inputs: has normalised",
+    ),
+    "placed input": (lambda: Spec("s", node=[v], inputs=[v.source]), "^inputs: has v.source;"),
+}
+WRONG_TYPES = {
+    "no source": (lambda: Spec("s", edge=["v"]), "^edge: reads 'v', which is not a source"),
+    "no form": (lambda: Spec("s", node=[v], forms={"node": "Linear"}), "^forms: 'node' is 'Lin"),
+    "no After": (lambda: Spec("s", node=[v], after={"node": True}), "^after: 'node' is True"),
+    "not hashable": (
+        lambda: Spec("s", edge=[Measure("m", "edge", function=Unhashable())]),
+        "^edge: m cannot be compared with other inputs .*Unhashable",
     ),
 }
+
+
+@dataclass
+class Unhashable:
+    def __call__(self, *ends):
+        return d2.function(*ends)
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -30,9 +66,12 @@ def test_wrong_specifications(case: str) -> None:
         make()
 
 
-def test_what_is_not_a_source() -> None:
-    with pytest.raises(TypeError, match="edge: reads 'v', which is not a source"):
-        Spec("s", edge=["v"])  # type: ignore[list-item]
+@pytest.mark.parametrize("case", WRONG_TYPES)
+def test_wrong_types(case: str) -> None:
+    make, message = WRONG_TYPES[case]
+    with pytest.raises(TypeError, match=message) as error:
+        make()
+    assert "\n" not in str(error.value)
 
 
 def test_print() -> None:

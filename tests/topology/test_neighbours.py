@@ -291,3 +291,11 @@ def test_wrong_batch(build: Callable, batch: object, message: str) -> None:
 def test_transform_without_coordinates() -> None:
     with pytest.raises(ValueError, match=r"data\.pos is missing"):
         KNNGraph(1)(Data(x=torch.zeros(3, 1)))
+
+
+@pytest.mark.parametrize("build", [lambda pos: knn_graph(pos, 1), lambda pos: radius_graph(pos, 1)])
+def test_coordinates_whose_squares_overflow(build) -> None:
+    pos = torch.tensor([[0.0], [1.0], [1e308]], dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"pos must be at most 1e\+150, got 1e\+308, whose square"):
+        build(pos)
+    assert build(pos[:2] * 1e149).shape[0] == 2

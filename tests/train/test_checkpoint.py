@@ -1,6 +1,5 @@
 """Checkpoints are read without running what is in them, or refused in one line."""
 
-import contextlib
 import os
 import pickle
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from symgnn.train.checkpoint import read_checkpoint, write_checkpoint
+from symgnn.train.checkpoint import read_checkpoint, with_digest, write_checkpoint
 
 
 class Code:
@@ -31,7 +30,8 @@ def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
 
 def test_nothing_that_a_file_holds_is_run(tmp_path: Path) -> None:
     path, made = tmp_path / "evil.ckpt", tmp_path / "made"
-    torch.save({"kind": "symgnn checkpoint", "version": 1, "w": Code(str(made))}, path)
+    torch.save({"kind": "symgnn checkpoint", "version": 2, "w": Code(str(made))}, path)
+    path.write_bytes(with_digest(path.read_bytes()))
     with pytest.raises(ValueError, match="holds more than weights"):
         read_checkpoint(path)
     path.write_bytes(pickle.dumps(Code(str(made))))
@@ -48,19 +48,29 @@ def test_damaged_files(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"a.ckpt: .*damaged") as caught:
             read_checkpoint(path)
         assert "\n" not in str(caught.value)
-    for place in range(0, len(whole), 97):  # a wrong byte: refused in one line, or seen by nobody
+    for place in range(0, len(whole), 97):  # a wrong byte, wherever it is
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
-        with contextlib.suppress(ValueError):
+        with pytest.raises(ValueError, match=r"a.ckpt: .*damaged"):
             read_checkpoint(path)
+
+
+def test_torch_reads_a_checkpoint_without_symgnn(tmp_path: Path) -> None:
+    path = write_checkpoint(tmp_path / "a.ckpt", {"members": [{"w": torch.ones(2)}]})
+    found = torch.load(path, weights_only=True)
+    assert torch.equal(found["members"][0]["w"], torch.ones(2))
 
 
 def test_foreign_files(tmp_path: Path) -> None:
     path = tmp_path / "a.ckpt"
     torch.save({"state_dict": {}}, path)
+    with pytest.raises(ValueError, match="does not end with its checksum, or is no checkpoint"):
+        read_checkpoint(path)
+    path.write_bytes(with_digest(path.read_bytes()))
     with pytest.raises(ValueError, match="was not written by symgnn train"):
         read_checkpoint(path)
     torch.save({"kind": "symgnn checkpoint", "version": 99}, path)
-    with pytest.raises(ValueError, match="has version 99, this symgnn reads 1"):
+    path.write_bytes(with_digest(path.read_bytes()))
+    with pytest.raises(ValueError, match="has version 99, this symgnn reads 2"):
         read_checkpoint(path)
     with pytest.raises(ValueError, match="is not there"):
         read_checkpoint(tmp_path / "b.ckpt")

@@ -24,6 +24,12 @@ NODES = {
     **CONFIG,
     "data": {"name": "solids"},
 }
+#: Batches of two graphs, of which a process, or both, may have no label.
+HOLES = {
+    **CONFIG,
+    "data": {"name": "solids", "holes": True},
+    "train": {**CONFIG["train"], "batch_size": 2},
+}
 
 
 def check_same_curve(found: Path, expected: Path) -> None:
@@ -39,7 +45,7 @@ def check_same_curve(found: Path, expected: Path) -> None:
             torch.testing.assert_close(state[name], other[name], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("config", [CONFIG, NODES], ids=["graphs", "nodes"])
+@pytest.mark.parametrize("config", [CONFIG, NODES, HOLES], ids=["graphs", "nodes", "missing"])
 def test_two_processes_train_as_one(config: dict, tmp_path: Path) -> None:
     processes = [start(config, tmp_path / "one"), *start_two(config, tmp_path / "two")]
     for process in processes:

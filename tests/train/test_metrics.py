@@ -32,13 +32,17 @@ def split_up(task: Task, outputs: torch.Tensor, y: torch.Tensor) -> dict[str, to
 def test_regression() -> None:
     outputs, y = torch.randn(2, 20, 2, generator=rng()), torch.randn(20, 2)
     found = split_up(ENERGIES, outputs, y)
-    assert list(found) == ["loss", "mae energy", "mse energy", "mae gap", "mse gap"]
+    kinds = ("mae", "mse", "rmse", "r2")
+    assert list(found) == ["loss", *(f"{k} {t}" for t in ("energy", "gap") for k in kinds)]
     for seed in range(2):
         assert float(found["loss"][seed]) == pytest.approx(float(F.mse_loss(outputs[seed], y)))
         error = outputs[seed] - y
         assert float(found["mae gap"][seed]) == pytest.approx(float(error[:, 1].abs().mean()))
         mse = float(error[:, 0].square().mean())
         assert float(found["mse energy"][seed]) == pytest.approx(mse)
+        assert float(found["rmse energy"][seed]) == pytest.approx(mse**0.5)
+        r2 = 1 - mse / float(y[:, 0].var(correction=0))
+        assert float(found["r2 energy"][seed]) == pytest.approx(r2, rel=1e-5)
 
 
 def test_classification() -> None:

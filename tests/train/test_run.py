@@ -18,7 +18,6 @@ from symgnn.train.checkpoint import read_checkpoint
 from symgnn.train.config import Config, resolve
 from symgnn.train.keeper import read_log
 from symgnn.train.loader import Batches
-from symgnn.train.predictions import write_predictions
 from symgnn.train.prepare import make_model
 from symgnn.train.run import finish, train
 from symgnn.train.trained import Trained, load
@@ -108,7 +107,10 @@ def test_predictions_take_coordinates_of_the_source(tmp_path: Path) -> None:
     run = trained(tmp_path, data={"name": "solids", "scale": 2.0})
     source, scaled = solids().train, solids(scale=2.0).train
     assert run.scale == 2.0
-    torch.testing.assert_close(run.predict(source), run.predict(scaled, scaled=True))
+    assert scaled[0].pos_scale == 2.0
+    torch.testing.assert_close(run.predict(source).value, run.predict(scaled).value)
+    for graph in scaled:
+        del graph.pos_scale  # now they are solids of twice the size
     assert not torch.allclose(run.predict(scaled).value, run.predict(source).value)
 
 
@@ -121,7 +123,9 @@ def test_coordinates_come_in_units_of_the_source(tmp_path: Path) -> None:
     metrics = json.loads((tmp_path / "metrics.json").read_text())["test"]
     assert metrics["mse"]["mean"] == pytest.approx(float(error.square().mean()), rel=1e-5)
     run.scale = 2.0
-    twice = run.predict(graphs, scaled=True).value
+    for graph in graphs:
+        graph.pos_scale = 2.0
+    twice = run.predict(graphs).value
     torch.testing.assert_close(2 * twice, torch.cat([run.model(graph) for graph in graphs]))
 
 
@@ -278,7 +282,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = trained(tmp_path, data={"path": "folder", "targets": "energies.csv", "drop": "z"})
     assert asked["load"] == {"path": "folder", "targets": "energies.csv"}
     assert main(["predict", str(tmp_path), "a.xyz", "b.xyz"]) == 0
-    assert asked["read"] == (["a.xyz", "b.xyz"], {"edges": "bonds", "scale": 0.5})
+    assert asked["read"] == (["a.xyz", "b.xyz"], {"edges": "bonds", "scale": 0.5, "columns": []})
     with (tmp_path / "predictions.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == list("abcde")
@@ -288,7 +292,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [float(row["energy [eV]"]) for row in rows] == pytest.approx(expected, rel=1e-4)
     run.record["about"] = {}
     with pytest.raises(ValueError, match="was not trained on files; give --split"):
-        write_predictions(run, tmp_path / "other.csv", [Path("a.xyz")])
+        run.read([Path("a.xyz")])
 
 
 def test_velocities_go_with_the_scale(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from symgnn.audit.elements import Case, describe
 from symgnn.audit.graphs import Named
 from symgnn.audit.measuring import Session
 from symgnn.audit.outputs import Output
+from symgnn.data.npz import load_npz
 from symgnn.geometry import TRANSFORMATIONS, Transformation
 from symgnn.store import write_whole
 
@@ -100,10 +101,9 @@ class Counterexample:
         if not path.exists():
             raise ValueError(f"{path}: there is no such file")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {key: torch.from_numpy(file[key]) for key in file if key != "about"}
-                about = json.loads(str(file["about"]))
-            return cls._of(arrays, about)
+            found = load_npz(path)
+            about = json.loads(str(found.pop("about")))
+            return cls._of({key: torch.from_numpy(found[key]) for key in found}, about)
         except Exception as error:  # a damaged archive raises almost anything
             reason = str(error).partition("\n")[0] or type(error).__name__
             raise ValueError(

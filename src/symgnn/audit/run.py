@@ -40,7 +40,8 @@ def audit(
         data: A `Data`, a `Batch`, a list of `Data`, or ASE `Atoms`.
         outputs: What each output is: "invariant", "vector" or "coordinates", perhaps with
             " per graph", " per node" or " per edge"; by name, or a single one. If not given, it is
-            inferred. With a dictionary, only the outputs in it are audited.
+            inferred, or what the model says of itself (`model.output_type`). With a dictionary,
+            only the outputs in it are audited.
         vectors: Inputs that turn with the graph, such as "vel", or columns such as "x[3:6]".
         kinds: The kinds of transformations to try, such as `["rotation"]`; if not given, all.
         elements: How many random transformations of each kind are tried.
@@ -57,6 +58,8 @@ def audit(
     given = data[0] if isinstance(data, list | tuple) else data
     if elements < 2:
         raise ValueError(f"elements: is {elements}; give at least 2")
+    if outputs is None and isinstance(model, nn.Module):
+        outputs = getattr(model, "output_type", None)
     named = parse_vectors(vectors, graphs[0])
     if isinstance(target, CalculatorTarget) and "cell" in graphs[0]:
         named.append(Named("cell", 0, 3))

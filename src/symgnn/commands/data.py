@@ -12,7 +12,7 @@ from typing import Any
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     data = commands.add_parser("data", help="list, get, check, make and show the datasets")
-    actions = data.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = data.add_subparsers(dest="action", metavar="ACTION")
     place = argparse.ArgumentParser(add_help=False)
     place.add_argument("--root", type=Path, help="where data are kept (default ~/.cache/symgnn)")
     choice = argparse.ArgumentParser(add_help=False, parents=[place])

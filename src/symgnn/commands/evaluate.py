@@ -35,17 +35,20 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.commands.train import check_installed
 
     check_installed()
-    from symgnn.report.run import metrics_table
-    from symgnn.store import read_json, write_json
+    from symgnn.report.run import print_metrics
+    from symgnn.store import check_writable
     from symgnn.train.trained import evaluate, load
+    from symgnn.train.write_metrics import write_metrics
 
+    out = options.out or options.directory / "metrics.json"
     trained = load(options.directory)
+    check_writable(out)
     splits = trained.splits(options.data)
     found = evaluate(trained, splits, options.split or ["test"])
-    out = options.out or options.directory / "metrics.json"
-    before = read_json(out)
-    write_json(out, {**(before if isinstance(before, dict) else {}), **found})
+    remark = write_metrics(out, found)
     console = Console()
-    console.print(metrics_table(found, trained.record["task"]))
+    if remark:
+        console.print(remark, soft_wrap=True, markup=False)
+    print_metrics(console, found, trained.record)
     console.print(f"written: {out}", soft_wrap=True, markup=False)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 
 from symgnn.commands.evaluate import add_data
@@ -12,11 +13,19 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     predict = commands.add_parser("predict", help="predict with a run, for files or a split")
     predict.add_argument("directory", metavar="run", type=Path, help="what symgnn train wrote")
-    predict.add_argument("files", nargs="*", type=Path, help="files as the run was trained on")
+    predict.add_argument(
+        "files", nargs="*", help="files as the run was trained on, or SMILES of molecules"
+    )
     predict.add_argument(
         "--split", choices=("train", "validation", "test"), help="graphs of the run's dataset"
     )
     predict.add_argument("--out", type=Path, help="the CSV (default: predictions.csv of the run)")
+    predict.add_argument(
+        "--on-error",
+        choices=("raise", "skip"),
+        default="raise",
+        help="leave out what cannot be read, and say what and why (default: raise)",
+    )
     add_data(predict)
     return predict
 
@@ -28,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.commands.train import check_installed
 
     check_installed()
+    from symgnn.store import check_writable
     from symgnn.train.predictions import write_predictions
     from symgnn.train.trained import load
 
@@ -35,8 +45,23 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("predict: give either files or --split, such as --split test")
     if options.data is not None and not options.split:
         raise ValueError("--data: is for --split; files are given by themselves")
+    if options.on_error == "skip" and options.split:
+        raise ValueError("--on-error: is for files; leave it out with --split")
     trained = load(options.directory)
     out = options.out or options.directory / "predictions.csv"
-    rows = write_predictions(trained, out, options.files, options.split, options.data)
-    Console().print(f"written: {out}, {rows} rows", soft_wrap=True, markup=False)
+    check_writable(out)
+    reading = {"on_error": "skip"} if options.on_error == "skip" else {}
+    skipped: tuple[str, ...] = ()
+    if options.split:
+        graphs = getattr(trained.splits(options.data), options.split)
+    else:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "left out")  # said below
+            graphs = trained.read(options.files, **reading)
+        skipped = graphs.skipped
+    rows = write_predictions(trained, out, graphs)
+    console = Console()
+    for reason in skipped:
+        console.print(f"left out: {reason}", soft_wrap=True, markup=False, highlight=False)
+    console.print(f"written: {out}, {rows} rows", soft_wrap=True, markup=False)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,13 +14,18 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     )
     train.add_argument("config", type=Path, help="the YAML file, or the directory of a run")
     train.add_argument(
-        "changes", nargs="*", metavar="key=value", help="over the file, such as model.hidden=64"
+        "changes",
+        nargs="*",
+        default=[],
+        metavar="key=value",
+        help="over the file, such as model.hidden=64",
     )
     train.add_argument(
         "--out", type=Path, help="the directory of the run (default: runs/ and the file's name)"
     )
     train.add_argument("--resume", action="store_true", help="go on with the run that is there")
     train.add_argument("--seeds", type=int, help="initialisations, as train.seeds")
+    train.add_argument("--folds", type=int, help="cross-validation, as data.folds")
     train.add_argument("--devices", type=int, help="processes or GPUs, as train.devices")
     return train
 
@@ -31,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     check_installed()
+    from symgnn.store import read_json
     from symgnn.train import keep_memory
     from symgnn.train.config import read_config
     from symgnn.train.run import finish, train
@@ -41,16 +46,27 @@ def run(options: argparse.Namespace) -> int:
     for name in ("seeds", "devices"):
         if getattr(options, name) is not None:
             changes.append(f"train.{name}={getattr(options, name)}")
+    if options.folds is not None:
+        changes.append(f"data.folds={options.folds}")
     config = read_config(options.config, changes)
     out = options.out
     if out is None:
         out = options.config if options.config.is_dir() else Path("runs") / options.config.stem
+    if config.is_cross_validation:
+        from symgnn.report.folds import print_folds, write_folds_report
+        from symgnn.train.cross_validation import train_folds
+
+        metrics = train_folds(config, out, resume=options.resume, console=console)
+        if metrics is not None:
+            print_folds(console, metrics, read_json(out / "folds.json"))
+            page = write_folds_report(out)
+            console.print(f"report: {page}", soft_wrap=True, markup=False)
+        return 0
     splits = train(config, out, resume=options.resume, console=console)
     if splits is not None:
-        from symgnn.report.run import metrics_table, write_run_report
+        from symgnn.report.run import print_metrics, write_run_report
 
-        metrics = finish(out, splits)
-        console.print(metrics_table(metrics, asdict(splits.task)))
+        print_metrics(console, finish(out, splits), read_json(out / "run.json"))
         console.print(f"report: {write_run_report(out)}", soft_wrap=True, markup=False)
     return 0
 

@@ -1,6 +1,6 @@
 """Datasets."""
 
-from symgnn.data.files import Graphs, read, sample, splits
+from symgnn.data.files import Graphs, Smiles, folds, read, sample, splits
 from symgnn.data.files import load as load_files
 from symgnn.data.nbody import NBody, Trajectories, integrate_charged, simulate_charged
 from symgnn.data.polytope_sets import SETS, Polytopes
@@ -15,9 +15,11 @@ __all__ = [
     "Graphs",
     "NBody",
     "Polytopes",
+    "Smiles",
     "Splits",
     "Task",
     "Trajectories",
+    "folds",
     "integrate_charged",
     "load",
     "load_files",

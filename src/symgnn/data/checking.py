@@ -71,7 +71,7 @@ def _of_graph(data: Data, task: Task) -> Iterator[str]:
         yield "edge_index has loops"
     if len(torch.unique(edges[0] * count + edges[1])) < edges.shape[1]:
         yield "edge_index has an edge twice"
-    rows = {"graph": 1, "node": count, "edge": edges.shape[1], "coordinates": count}[task.level]
+    rows = {"graph": 1, "node": count, "edge": edges.shape[1]}[task.place]
     if len(data.y) != rows:
         yield f"y has {len(data.y)} rows, not {rows}"
     if task.kind == "classification":

@@ -25,8 +25,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+from symgnn.data.npz import load_npz
 from symgnn.data.work import integer
 from symgnn.progress import OnProgress, bar
+from symgnn.topology.budget import require_memory
 
 SPLITS = ("train", "validation", "test")
 #: How many trajectories of the first splits are drawn, at least.
@@ -37,6 +39,8 @@ STEP = 0.001
 SPEED = 0.5
 #: A force times the step, that is a change of velocity, is cut off here, per component.
 LARGEST_KICK = 0.1
+#: Bytes for each edge while graphs are made, measured.
+EACH_EDGE = 50
 
 
 class Trajectories(NamedTuple):
@@ -122,6 +126,12 @@ def integrate_charged(
         raise ValueError(f"step: {step!r} is not possible; pass a number > 0, such as {STEP}")
 
     # trajectories last, [N, n, T], so that each operation runs over contiguous memory
+    require_memory(
+        f"pos: {pos.shape[0]:,} trajectories of {pos.shape[1]:,} particles have {{count}} pairs",
+        pos.shape[0] * pos.shape[1] * (pos.shape[1] - 1) // 2,
+        8,
+        "give fewer particles, or fewer trajectories at once",
+    )
     q = _array(charge).T.copy()
     x, v = (_array(value).transpose(1, 2, 0).copy() for value in (pos, vel))
     products = [q[i] * q[i + 1 :] for i in range(len(q) - 1)]
@@ -207,6 +217,12 @@ class NBody(InMemoryDataset):
         dimension = integer("dimension", dimension, 1)
         start = integer("start", start, 0)
         stop = integer("stop", stop, start + 1)
+        require_memory(
+            f"particles: {count:,} complete graphs of {particles:,} have {{count}} edges",
+            count * particles * (particles - 1),
+            EACH_EDGE,
+            "give fewer particles, or fewer graphs (limit)",
+        )
 
         used = (max(train, DRAWN[0]), max(validation, DRAWN[1]))
         skip = sum(used[: SPLITS.index(split)])
@@ -276,8 +292,8 @@ def _cached(
 def _read(path: Path, shape: tuple[int, ...]) -> Trajectories:
     """What :func:`_cached` wrote."""
     try:
-        with path.open("rb") as content, np.load(content) as file:
-            found = Trajectories(*(torch.from_numpy(file[name]) for name in Trajectories._fields))
+        arrays = load_npz(path)
+        found = Trajectories(*(torch.from_numpy(arrays[name]) for name in Trajectories._fields))
         if [tuple(part.shape) for part in found] != [shape, shape, (shape[0], shape[2])]:
             raise ValueError("its arrays have other shapes")
     except Exception as error:  # a damaged archive raises almost anything

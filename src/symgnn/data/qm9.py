@@ -231,6 +231,7 @@ class Build:
             edge_attr=torch.from_numpy(edge_attr),
             y=torch.from_numpy(self.y[row : row + 1]),
             number=int(self.molecules["index"][row]),
+            pos_scale=float(self.scale),
         )
 
 

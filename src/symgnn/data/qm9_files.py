@@ -229,6 +229,8 @@ def parse_xyz(text: str, name: str) -> Arrays:
         count = int(lines[0])
         _, index, *properties = lines[1].split()
         atoms = [line.split() for line in lines[2 : 2 + count]]
+        if len(atoms) != count:
+            raise ValueError(f"it says {count} atoms and has {len(atoms)}")
         return {
             "pos": np.array([[float(part) for part in atom[1:4]] for atom in atoms], np.float32),
             "z": _atomic_numbers([atom[0] for atom in atoms]),
@@ -237,7 +239,7 @@ def parse_xyz(text: str, name: str) -> Arrays:
             "index": np.array([int(index)], dtype=np.int32),
             "smiles": np.array([lines[3 + count].split()[0].encode()]),
         }
-    except (IndexError, ValueError, KeyError) as error:
+    except (IndexError, ValueError, KeyError, OverflowError) as error:
         raise ValueError(f"{name}: is not a file of QM9 ({error}); replace the archive") from None
 
 

@@ -63,13 +63,19 @@ def load_nbody(
         )
 
     task = Task("coordinates", "regression", tuple(f"x{axis}" for axis in range(dimension)))
-    about = {"source": "simulated", "seed": seed, "pos": "units of the simulation"}
+    about = {
+        "source": "simulated",
+        "seed": seed,
+        "pos": "units of the simulation",
+        "features with lengths": ["x", "edge_attr"] if distances else ["x"],
+    }
     return Splits(make("train"), make("validation"), make("test"), task, scale, about)
 
 
 def _as_asked(data: Data, distances: bool, velocities: bool, scale: float) -> Data:
     for name in ("pos", "vel", "x", "y"):
         data[name] = scale * data[name]
+    data.pos_scale = float(scale)
     if distances:
         source, target = data.edge_index
         square = (data.pos[source] - data.pos[target]).square().sum(1, keepdim=True)

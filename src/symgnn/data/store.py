@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
-import http.client
 import os
 import shutil
 import zipfile
@@ -19,20 +18,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
 import numpy as np
 from filelock import FileLock
 
+from symgnn.data.download import CHUNK, LIMITS, Limits, download
+from symgnn.data.npz import load_npz
 from symgnn.progress import OnProgress, bar
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
-CHUNK = 1 << 20
-ATTEMPTS = 3
-TIMEOUT = 30.0  # seconds without any answer
+#: What reading a damaged zip file raises: also where it is encrypted, or packed in an unknown way.
+BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 _VERSION = "version"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -46,7 +44,14 @@ class Source:
     urls: tuple[str, ...] = ()  # tried in this order
     digest: str = ""  # "md5:..." or "sha256:..."; none where the publisher names none
     size: int = 0  # in bytes; 0 where it is not known
+    rounded: bool = False  # the size is known to one percent only
     unpacked: bool = False  # the digest is that of what the .gz contains, however it was packed
+    members: tuple[str, ...] = ()  # files that a zip archive has to have
+
+    @property
+    def checkable(self) -> bool:
+        """Whether the content says if it is right."""
+        return bool(self.digest or self.size or self.members)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,11 +99,12 @@ def fetch(
     root: PathLike | None = None,
     local: PathLike | None = None,
     progress: bool | None = None,
+    limits: Limits = LIMITS,
 ) -> Path:
     """The path of the file, checked: found by :func:`find`, or else downloaded to the cache.
 
-    A download that was interrupted goes on where it was. A damaged file in the cache is fetched
-    again; one that you gave is an error.
+    A download that was interrupted goes on where it was, and `limits` says how long it is tried. A
+    damaged file in the cache is fetched again; one that you gave is an error.
     """
     target = cache(root) / source.folder / source.name
     found = find(source, root=root, local=local)
@@ -115,7 +121,7 @@ def fetch(
     with locked(target):
         if not target.is_file() or wrong(source, target):
             with bar(f"downloading {source.name}", progress) as on_progress:
-                _download(source, target, on_progress)
+                _download(source, target, on_progress, limits)
     return target
 
 
@@ -136,13 +142,29 @@ def adopt(source: Source, path: Path, *, root: PathLike | None = None) -> Path:
     return target
 
 
-def wrong(source: Source, path: Path, name: str = "") -> str:
-    """What is wrong with the content of a file; empty if nothing is. `name`, if it has another."""
-    if not source.digest:
-        return ""
+def wrong(source: Source, path: Path, name: str = "", *, downloaded: bool = False) -> str:
+    """What is wrong with the content of a file; empty if nothing is.
+
+    Args:
+        source: what the file should be.
+        path: where it is.
+        name: its own name, if it has another for now.
+        downloaded: whether it is as its publisher packed it, and all of it is to be read.
+    """
+    fault = _wrong_digest(source, path, name or path.name) if source.digest else ""
+    if not source.digest and source.size and (downloaded or not source.members):
+        fault = _wrong_size(source, path.stat().st_size)
+    if not fault and source.members:
+        fault = _wrong_zip(source, path, downloaded)
+    if fault and _is_web_page(path):
+        return f"is a web page, perhaps of a portal or a login, and not {source.name} ({fault})"
+    return fault
+
+
+def _wrong_digest(source: Source, path: Path, name: str) -> str:
     kind, _, expected = source.digest.partition(":")
     digest = hashlib.new(kind, usedforsecurity=False)
-    packed = source.unpacked and (name or path.name).endswith(".gz")
+    packed = source.unpacked and name.endswith(".gz")
     try:
         with cast(BinaryIO, gzip.open(path)) if packed else path.open("rb") as file:
             while chunk := file.read(CHUNK):
@@ -153,64 +175,57 @@ def wrong(source: Source, path: Path, name: str = "") -> str:
     return "" if found == expected else f"its {kind} is {found}, not {expected}"
 
 
-def _download(source: Source, target: Path, on_progress: OnProgress | None) -> None:
+def _wrong_size(source: Source, found: int) -> str:
+    apart = source.size // 100 if source.rounded else 0
+    if abs(found - source.size) <= apart:
+        return ""
+    return f"has {found:,} bytes, not {'about ' if source.rounded else ''}{source.size:,}"
+
+
+def _wrong_zip(source: Source, path: Path, downloaded: bool) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            missing = [name for name in source.members if name not in archive.namelist()]
+            if missing:
+                return f"has no {missing[0]}"
+            damaged = archive.testzip() if downloaded else None
+            return f"{damaged} in it is damaged" if damaged else ""
+    except BAD_ZIP as error:
+        return f"is not a whole zip file ({error})"
+
+
+def _is_web_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return start.startswith((b"<!doctype html", b"<html", b"<head"))
+
+
+def _download(source: Source, target: Path, on_progress: OnProgress | None, limits: Limits) -> None:
     """Fetch the file from the first address that has it, whole and right."""
     part = _part(target)
-    failures: list[str] = []
-    if source.digest and part.is_file() and not wrong(source, part, target.name):
+    if (
+        source.checkable
+        and part.is_file()
+        and not wrong(source, part, target.name, downloaded=True)
+    ):
         part.replace(target)
         return
-    for url in source.urls:
-        for _ in range(ATTEMPTS):
-            resumed = part.exists()
-            try:
-                with _room(target, source.size):
-                    _receive(url, part, on_progress)
-            except HTTPError as error:
-                failures.append(f"{url}: {error.code} {error.reason}")
-                if error.code == 416 and resumed:  # what is here is longer than what is there
-                    part.unlink()
-                    continue
-                break
-            except (URLError, ConnectionError, TimeoutError, http.client.HTTPException) as error:
-                reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-                failures.append(f"{url}: {reason}")
-                continue
-            fault = wrong(source, part, target.name)
-            if not fault:
-                part.replace(target)
-                return
-            part.unlink()
-            failures.append(f"{url}: {fault}")
-            if not resumed:
-                break
-    tried = "; ".join(dict.fromkeys(failures)) or "no address is known"
+    with _room(target, source.size):
+        failures = download(
+            source.urls,
+            part,
+            size=source.size,
+            wrong=lambda: wrong(source, part, target.name, downloaded=True),
+            on_progress=on_progress,
+            limits=limits,
+        )
+    if not failures:
+        part.replace(target)
+        return
     raise OSError(
-        f"{source.folder}: cannot get {source.name} ({tried}). Put {source} into {target.parent}, "
-        f"or name the folder that has it with --from (source=) or SYMGNN_DATA"
+        f"{source.folder}: cannot get {source.name} ({'; '.join(failures)}). Put {source} into "
+        f"{target.parent}, or name the folder that has it with --from (source=) or SYMGNN_DATA"
     )
-
-
-def _receive(url: str, part: Path, on_progress: OnProgress | None) -> None:
-    """Write what an address sends into `part`, from where it ends if the server can."""
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": "symgnn"} | ({"Range": f"bytes={have}-"} if have else {})
-    with urlopen(Request(url, headers=headers), timeout=TIMEOUT) as response:
-        if response.status == 206:
-            if not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                raise ConnectionError("the server sent another range than asked for")
-        else:
-            have = 0
-        length = response.headers.get("Content-Length")
-        total = have + int(length) if length else 0
-        with part.open("ab" if have else "wb") as file:
-            while chunk := response.read(CHUNK):
-                file.write(chunk)
-                have += len(chunk)
-                if on_progress is not None and total:
-                    on_progress(have, total)
-    if total and have != total:
-        raise ConnectionError(f"it ended after {have} of {total} bytes")
 
 
 def prepared(path: Path, version: str, make: Callable[[], Arrays]) -> Arrays:
@@ -244,12 +259,9 @@ def save(path: Path, arrays: Arrays) -> None:
 def read_arrays(path: Path) -> Arrays:
     """All arrays of an npz file; ValueError where it is none, or damaged."""
     try:
-        with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
+        return load_npz(path)
+    except ValueError as error:
+        reason = str(error).partition("\n")[0]
         raise ValueError(f"{path}: cannot be read as npz ({reason}); replace it") from None
 
 

@@ -192,4 +192,5 @@ class Build:
         data = graph(x, pos * np.float32(self.scale), near, weight)
         data.y = torch.from_numpy(self.arrays["label"][row : row + 1])
         data.number = self.first + row
+        data.pos_scale = float(self.scale)
         return data

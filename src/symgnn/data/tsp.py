@@ -22,7 +22,7 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data.graphs import PackedGraphs, limits, starts
-from symgnn.data.store import Arrays, PathLike, Source, cache, fetch, find, prepared
+from symgnn.data.store import BAD_ZIP, Arrays, PathLike, Source, cache, fetch, find, prepared
 from symgnn.data.task import Splits, Task
 from symgnn.data.tours import SECONDS_PER_NODE, solve
 from symgnn.data.work import in_parallel, integer
@@ -33,15 +33,21 @@ SIZES = (10_000, 1_000, 1_000)
 #: One over the median length of an edge, in sides of the square.
 SCALE = 8.6
 
-ARCHIVE = Source(
-    "tsp", "TSP.zip", ("https://www.dropbox.com/s/1wf6zn5nq7qjg0e/TSP.zip?dl=1",), size=64_700_000
-)
 #: The files in the archive, which may also be there one by one.
 FILES = {
     "train": Source("tsp", "tsp50-500_train.txt"),
     "validation": Source("tsp", "tsp50-500_val.txt"),
     "test": Source("tsp", "tsp50-500_test.txt"),
 }
+#: Without a digest, as its publisher names none: its size and its content are checked instead.
+ARCHIVE = Source(
+    "tsp",
+    "TSP.zip",
+    ("https://www.dropbox.com/s/1wf6zn5nq7qjg0e/TSP.zip?dl=1",),
+    size=64_700_000,
+    rounded=True,
+    members=tuple(f"TSP/{file.name}" for file in FILES.values()),
+)
 
 
 class Instance(NamedTuple):
@@ -57,7 +63,7 @@ def parse_instance(line: str, where: str = "line") -> Instance:
     try:
         pos = np.array(numbers.split(), dtype=np.float64).reshape(-1, 2)
         tour = np.array(order.split(), dtype=np.int64) - 1
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(f"{where}: expected numbers x1 y1 ..., output, t1 t2 ... t1") from None
     if not word or not len(pos) or not np.isfinite(pos).all():
         raise ValueError(f"{where}: expected numbers x1 y1 ..., output, t1 t2 ... t1")
@@ -108,6 +114,7 @@ def tsp_graph(instance: Instance, *, distance: bool = False, scale: float = 1.0)
     place[torch.from_numpy(instance.tour)] = torch.arange(len(points))
     apart = (place[source] - place[target]).abs()
     data = Data(
+        pos_scale=float(scale),
         pos=(scale * points).float(),
         edge_index=edge_index,
         y=((apart == 1) | (apart == len(points) - 1)).long(),
@@ -163,6 +170,8 @@ def load_tsp(
         "neighbours": NEIGHBOURS,
         "pos": "sides of the square",
     }
+    if distance:
+        about["features with lengths"] = ["edge_attr"]
     if source == "generated":
         about |= {"seed": seed, "nodes": list(nodes)}
     task = Task("edge", "classification", ("in the tour",), classes=("no", "yes"))
@@ -188,7 +197,7 @@ def _published(
     try:
         with zipfile.ZipFile(archive) as content, content.open(f"TSP/{file.name}") as lines:
             return _parse(io.TextIOWrapper(lines), f"{archive}, {file.name}", most)
-    except (zipfile.BadZipFile, KeyError) as error:
+    except (*BAD_ZIP, KeyError, UnicodeDecodeError) as error:
         raise ValueError(f"{archive}: cannot be read ({error}); replace it") from None
 
 

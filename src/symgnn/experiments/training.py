@@ -204,7 +204,7 @@ class Trial:
         assert isinstance(model, Model)
         self.network, self.task = model, splits.task
         self.graphs = {
-            split: Graphs(getattr(splits, split), angles=model.needs_angles)
+            split: Graphs(getattr(splits, split), drop=model.unread, angles=model.needs_angles)
             for split in ("train", "validation", "test")
             if split != "validation" or experiment.by_validation
         }

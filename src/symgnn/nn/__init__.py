@@ -18,19 +18,13 @@ from symgnn.nn.architectures import (
 from symgnn.nn.block import Block
 from symgnn.nn.build import COORDINATE_MAPS, build
 from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
-from symgnn.nn.coordinate_maps import (
-    EGCN,
-    CoordinateMap,
-    NeighbourSum,
-    Rigid,
-    Scale,
-    Shift,
-)
+from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.form import MLP, After, Form
-from symgnn.nn.inputs import Call, Input, Measure, Operator, initial, reduce
+from symgnn.nn.inputs import Applied, Input, Measure, Operator, initial, reduce
 from symgnn.nn.isometric import Isometric
 from symgnn.nn.model import Model
+from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.peers import PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
 from symgnn.nn.spec import Network, Spec
@@ -53,9 +47,9 @@ __all__ = [
     "SDGN",
     "AGNConv",
     "After",
+    "Applied",
     "Block",
     "CGNConv",
-    "Call",
     "CombinedConv",
     "Conv",
     "CoordinateMap",

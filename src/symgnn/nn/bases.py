@@ -19,30 +19,30 @@ from torch import Tensor, nn
 
 from symgnn.geometry.measures import direction, length, squared_distance
 from symgnn.geometry.symmetry import ANGLES, LENGTHS
-from symgnn.nn.inputs import Measure
+from symgnn.nn.inputs import Applied, Measure
 
 
 def gaussians(count: int, cutoff: float) -> Measure:
     """`exp(-(d - mu)^2 / (2 s^2))` with mu from 0 to the cutoff, s apart: SchNet's basis."""
-    make = partial(Gaussians, count, cutoff)
+    make = Applied(Gaussians, (count, cutoff))
     return Measure("gaussians", "edge", symmetry=LENGTHS, width=count, make=make, both_ways=True)
 
 
 def cosine_cutoff(cutoff: float) -> Measure:
     """`(cos(pi d / cutoff) + 1) / 2`; as in SchNet's code it is not cut off beyond the cutoff."""
-    function = partial(_cosine, cutoff=cutoff)
+    function = Applied(_cosine, (cutoff,))
     return Measure("cosine", "edge", function=function, symmetry=LENGTHS, both_ways=True)
 
 
 def bessel(count: int, cutoff: float, exponent: int = 5) -> Measure:
     """`envelope(d / cutoff) sin(f d / cutoff)`, the frequencies f are learnt: DimeNet's basis."""
-    make = partial(Bessel, count, cutoff, exponent)
+    make = Applied(Bessel, (count, cutoff, exponent))
     return Measure("bessel", "edge", symmetry=LENGTHS, width=count, make=make, both_ways=True)
 
 
 def fourier(count: int) -> Measure:
     """`sin(d^2 / 2^k)`, `cos(d^2 / 2^k)` for k < count, and `d^2` itself: egnn-pytorch's basis."""
-    function = partial(_fourier, count=count)
+    function = Applied(_fourier, (count,))
     width = 2 * count + 1
     return Measure(
         "fourier", "edge", function=function, symmetry=LENGTHS, width=width, both_ways=True
@@ -57,19 +57,19 @@ def spherical(
     With `at="vertex"` (DimeNet++) the angle is that between the first ray and the reverse of the
     second; with `at="end"` (DimeNet) it is the angle at the end of the first ray.
     """
-    make = partial(Spherical, degrees, count, cutoff, exponent, at)
+    make = Applied(Spherical, (degrees, count, cutoff, exponent, at))
     return Measure(
         "spherical", "angle", symmetry=LENGTHS & ANGLES, width=degrees * count, make=make
     )
 
 
-def _fourier(x: Tensor, y: Tensor, count: int) -> Tensor:
+def _fourier(count: int, x: Tensor, y: Tensor) -> Tensor:
     square = squared_distance(x, y).unsqueeze(-1)
     waves = square / 2 ** torch.arange(count, device=x.device)
     return torch.cat([waves.sin(), waves.cos(), square], -1)
 
 
-def _cosine(x: Tensor, y: Tensor, cutoff: float) -> Tensor:
+def _cosine(cutoff: float, x: Tensor, y: Tensor) -> Tensor:
     return 0.5 * (torch.cos(length(x - y) * (math.pi / cutoff)) + 1)
 
 
@@ -160,12 +160,12 @@ class Spherical(nn.Module):
 
         In float64: in float32 the closed form of j_l would lose most of its digits.
         """
-        d = _positive(d.double().view(-1, 1, 1))
+        d = _positive(d.double()[:, None, None])
         if self.factors is None:
             waves = self.scale * spherical_bessel(self.degrees, self.zeros * d)
         else:
             phase = self.zeros * d
-            powers = d.view(-1, 1) ** -torch.arange(1, self.degrees + 1, device=d.device)
+            powers = d[:, 0] ** -torch.arange(1, self.degrees + 1, device=d.device)
             of_sine, of_cosine = (
                 (powers @ factors.flatten(0, 1).T).view_as(phase)
                 for factors in self.factors.unbind(2)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
-from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
+from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
-from symgnn.nn.spec import Spec
+from symgnn.nn.spec import Spec, inputs_read
 from symgnn.nn.state import State
 from symgnn.nn.update import Update
 
@@ -128,11 +128,12 @@ class Block(nn.Module):
         for step in self.spec.order:
             if step == "coordinates":
                 if self.map is not None:
-                    state.move(self.map(state), self.map.shift(state))
+                    self.map.move(state)
             elif step in self.updates:
-                if step == "edge" and self.map is not None and self.map.all_pairs:
-                    state.messages = self.updates[step](all_pairs_state(state))
-                setattr(state, VALUE_OF[step], self.updates[step](state))
+                update = self.updates[step]
+                if step == "edge" and self.map is not None:
+                    self.map.before_edges(update, state)  # type: ignore[arg-type]
+                setattr(state, VALUE_OF[step], update(state))
         return state
 
     @property
@@ -167,9 +168,8 @@ def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symme
     kept = EVERYTHING
     for block in blocks:
         kept &= block.symmetry
-    if "v" in blocks[0].reads:
-        for each in spec.inputs:
-            kept &= each.keeps or EVERYTHING
+    for each in inputs_read(spec, blocks[0].reads):
+        kept &= each.keeps or EVERYTHING
     # a common motion of all nodes goes unnoticed only by what does not see the origin
     if coordinates or "translation" not in kept:
         for block in blocks:

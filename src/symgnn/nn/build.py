@@ -12,13 +12,17 @@ from typing import Any
 
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
-from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
+from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
+from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF
 from symgnn.nn.model import Model
+from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
+from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
-from symgnn.nn.spec import ANSWERS, Network, Spec, network_of
+from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
 from symgnn.nn.state import Reference
+from symgnn.nn.vectors import RAYS
 
 AGGREGATIONS = ("sum", "mean", "max")
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
@@ -47,6 +51,7 @@ def build(
     edge_features: int = 0,
     angle_features: int = 0,
     graph_features: int = 0,
+    node_types: int | str | None = None,
     dimension: int | None = None,
     hidden: int | Mapping[str, int] | None = None,
     layers: int | None = None,
@@ -59,6 +64,7 @@ def build(
     graph_state: bool = True,
     scaling: float | None = None,
     chunk: int | None = None,
+    rays: str | None = None,
     engine: str | Reference = "fast",
     **options: Any,
 ) -> Model:
@@ -68,12 +74,20 @@ def build(
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a
             :class:`Spec` or :class:`Network` of your own.
-        task: "graph", "node" or "edge", for one row of outputs each, or "coordinates".
-        outputs: How many numbers come out: classes or regression targets.
+        task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
+            `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
+            dipoles `[G, n]`, which turn with the coordinates and do not move with them.
+        outputs: How many numbers come out: classes or regression targets; of vectors, how many
+            vectors: k > 1 of them are `[N, k, n]` or `[G, k, n]`.
         node_features: Width of `data.x`. With 0, every node starts with the constant 1.
         edge_features: Width of `data.edge_attr`.
         angle_features: Width of `data.angle_attr`, in the order of `Topology.angle_index`.
         graph_features: Width of `data.u`.
+        node_types: How many types `data.z` has: whole numbers from 0 to `node_types - 1`, one per
+            node, such as atomic numbers; "atoms" is 119. Nodes then start with a learned vector
+            for their type, `hidden` numbers wide, after `data.x` where there is any. None where
+            `data.z` is not read. Networks that embed types anyway (SchNet, DimeNet) take it for
+            their own number of types.
         dimension: The number of coordinates; only "gn" and the maps "shift" and "rigid" need it.
         hidden: Width of the embeddings of nodes, edges, angles and graphs, 32 if not given, or
             one for each, such as `{"node": 64, "edge": 16}`.
@@ -92,34 +106,44 @@ def build(
             False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
         chunk: How many angles may be in memory at once; None for all.
+        rays: What vectors are made of: "plain" rays (if not given) give vectors that grow with
+            the coordinates, as displacements do; "unit" rays give vectors that do not, such as
+            normals (see :class:`symgnn.nn.vectors.Vectors`).
         engine: "fast"; or "reference", which computes every update as it is written, and is what
             the fast one is tested against.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
-    network = network_named(architecture, options)
+    types = None if node_types is None else count_of_types(node_types)
+    network = network_named(architecture, options, types)
     spec = network.layer
     if scaling is not None:
         if spec.scaling is None:
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
         spec = spec.replace(scaling=_positive("scaling", scaling))
     if not graph_state:
-        spec = spec.replace(graph=())
+        spec = spec.without("graph")
     network = replace(network, layer=spec)
     task = _named("task", task, {name: name for name in ANSWERS})
-    if task not in network.readout:
-        known = ", ".join(network.readout)
-        raise ValueError(f"task: {network.name} has no read-out for {task!r}; choose from {known}")
-    node_features = 1 if network.types else node_features
+    network.readout_of(task)  # raises if there is none
+    if network.types:
+        if check_count("node_features", node_features, 0):
+            raise ValueError(
+                f"node_features: is {node_features}, but {network.name} reads the types of nodes, "
+                "data.z; leave it out"
+            )
+        node_features, types = 1, None
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
-    names = ("node_features", "edge_features", "angle_features", "graph_features")
     psi = network.coordinate_map if coordinate_map is None else coordinate_map
     count = check_count("layers", network.layers if layers is None else layers, 1)
     maps = [coordinate_map_of(psi) for _ in range(count)]
     readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
-    for name, (value, size) in zip(names, features.items(), strict=True):
+    for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
+    if types is not None and "v" not in readable:
+        raise ValueError(f"node_types: is {types}, but {spec.name} reads no v; leave it out")
+    check_inputs(network.start, "node_features", node_features)
     check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
     last_layers = mlp_layers if readout_layers is None else readout_layers
@@ -133,6 +157,19 @@ def build(
             "coordinate_map: is 'identity', so coordinates would come out as they went in; "
             "use 'neighbour-sum' or 'egcn' for task='coordinates'"
         )
+    if rays is not None:
+        rays = _named("rays", rays, {name: name for name in RAYS})
+        if task not in VECTOR_TASKS:
+            raise ValueError(
+                f"rays: is {rays!r}, but task={task!r} gives no vectors; leave rays out, or use "
+                f"task={' or '.join(map(repr, VECTOR_TASKS))}"
+            )
+    movements = aggregations(network.aggregation if aggregation is None else aggregation)
+    if task == "graph-vectors" and movements["pool"] == "max":
+        raise ValueError(
+            "aggregation: pool is 'max', which depends on the axes of a vector; pass 'sum' or "
+            "'mean' for it, such as aggregation={'pool': 'sum'}"
+        )
     embedding = widths_of("hidden", network.hidden if hidden is None else hidden, network.hidden)
     if mlp_hidden is None:
         mlp_hidden = network.mlp_hidden
@@ -142,16 +179,18 @@ def build(
     return Model(
         network,
         features=features,
+        types=types,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
         layers=count,
         width=Width(widths, mlp_layers, check_rate(dropout)),
         readout_layers=last_layers,
-        aggregation=aggregations(network.aggregation if aggregation is None else aggregation),
+        aggregation=movements,
         coordinate_maps=maps,
         task=task,
         outputs=outputs,
         dimension=dimension,
         engine=engine_of(engine, chunk),
+        rays=rays or "plain",
     )
 
 
@@ -170,8 +209,17 @@ def widths_of(
     return {place: given.get(place, rest.get(place, first)) for place in places}
 
 
-def network_named(architecture: str | Spec | Network, options: Mapping[str, Any]) -> Network:
-    """A network by its name, or the one given."""
+def count_of_types(node_types: int | str) -> int:
+    """How many types of nodes there are, by number or name."""
+    if isinstance(node_types, str):
+        return int(_named("node_types", node_types, {"atoms": ATOMS}))
+    return check_count("node_types", node_types, 1)
+
+
+def network_named(
+    architecture: str | Spec | Network, options: Mapping[str, Any], types: int | None = None
+) -> Network:
+    """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
         found = _named("architecture", architecture, {**ARCHITECTURES, **PEERS})
@@ -184,6 +232,10 @@ def network_named(architecture: str | Spec | Network, options: Mapping[str, Any]
             hint = f"; did you mean {near[0]!r}?" if near else ""
             name = architecture if isinstance(architecture, str) else architecture.name
             raise TypeError(f"build: {name} takes no option {option!r}{hint}")
+    if types is not None and "types" in known:
+        if options.get("types", types) != types:
+            raise ValueError(f"node_types: is {types}, but types is {options['types']}; give one")
+        options = {**options, "types": types}
     return network_of(found(**options) if callable(found) else found)
 
 

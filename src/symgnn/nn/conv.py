@@ -20,10 +20,12 @@ from symgnn.nn.build import (
     widths_of,
 )
 from symgnn.nn.coordinate_maps import CoordinateMap
+from symgnn.nn.feature_checks import check_dimension, check_features, check_velocity
 from symgnn.nn.form import Width
-from symgnn.nn.inputs import DOMAIN_OF, modules_of
-from symgnn.nn.spec import Spec, first_sizes
-from symgnn.nn.state import Reference, check_dimension, check_features, check_velocity, start
+from symgnn.nn.inputs import DOMAIN_OF
+from symgnn.nn.parameters import InputModules, reset_parts
+from symgnn.nn.spec import Spec, check_inputs, first_sizes, inputs_read
+from symgnn.nn.state import Reference, start
 from symgnn.topology import Topology
 from symgnn.topology.checks import check_positions
 
@@ -91,7 +93,9 @@ class Conv(nn.Module):
             frozenset("v" if psi is None else "vx"),
             dimension,
         )
-        self.measure_names, self.measures = modules_of(self.block.inputs)
+        check_inputs(self.spec, "in_channels", in_channels)
+        start_inputs = inputs_read(self.spec, self.block.reads)
+        self.measures = InputModules([*start_inputs, *self.block.inputs])
 
     @property
     def symmetry(self) -> Symmetry:
@@ -126,14 +130,14 @@ class Conv(nn.Module):
         check_dimension(pos, self.dimension)
         options = ("in_channels", "edge_dim", "", "")
         check_features(topology, self.features, x, edge_attr, options=options)
-        functions = {each: self.measures[name] for each, name in self.measure_names.items()}
+        functions = self.measures.by_input()
         engine = self.engine.session(self)
         try:
             state, scale = start(
                 self.spec, pos, topology, x, edge_attr, engine=engine, functions=functions
             )
             if self.block.map is not None and self.block.map.velocity:
-                state.velocity = check_velocity(vel, state.x)
+                state.velocity = check_velocity(vel, state.x, scale)
             state = self.block(state)
             assert state.v is not None
             rows = state.v.rows
@@ -141,11 +145,11 @@ class Conv(nn.Module):
             engine.close()
         if self.block.map is None:
             return rows
-        return rows, (state.x if scale is None else state.x / scale).to(pos.dtype)
+        return rows, (state.position if scale is None else state.position / scale).to(pos.dtype)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        self.block.reset_parameters()
+        reset_parts(self)
 
     def __repr__(self) -> str:
         return (

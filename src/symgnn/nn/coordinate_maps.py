@@ -16,17 +16,16 @@ from torch import Tensor, nn
 
 from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import (
-    AFFINE,
     EVERYTHING,
     PERMUTATIONS,
     SIMILARITIES,
     Symmetry,
 )
-from symgnn.nn._engine.torch_private import may_branch_on_values
 from symgnn.nn.form import MLP, Width
-from symgnn.nn.inputs import Input, e, u, v
+from symgnn.nn.inputs import u
+from symgnn.nn.parameters import reset_all
 from symgnn.nn.spec import Spec
-from symgnn.nn.state import State, centroid, reduce_rows, spread
+from symgnn.nn.state import State
 from symgnn.nn.update import Update
 
 
@@ -48,16 +47,38 @@ class CoordinateMap(nn.Module):
         """The new coordinates."""
         return state.x
 
-    def shift(self, state: State) -> Tensor | None:
+    @property
+    def takes_shift(self) -> bool:
+        """Whether `forward` reads `state.shift`, and gives the new one in `state.apart`."""
+        return False
+
+    def before_edges(self, update: Update, state: State) -> None:
+        """Called before the edge update of the block, for maps that evaluate it elsewhere too."""
+
+    def edge_shift(self, state: State) -> Tensor | None:
         """What is added to the source of each edge from now on `[E, n]`: a cell stays as it is
         where nodes move in it, and moves with the coordinates where all of these do.
         """
-        return state.shift
+        return state.edge_shift
+
+    def move(self, state: State) -> None:
+        """Give the state its new coordinates."""
+        edge_shift = self.edge_shift(state)
+        if self.takes_shift:
+            moved = self(state)
+            assert state.apart is not None
+            result, *parts = state.apart
+            state.move(*(parts if moved is result else [moved]))
+        elif "translation" in self.commutes:
+            state.move(self(state), state.shift)  # a common shift goes through unchanged
+        else:
+            state.move(state.position)
+            state.move(self(state))
+        state.edge_shift = edge_shift
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for child in self.children():
-            child.reset_parameters()  # type: ignore[operator]
+        reset_all(self)
 
 
 class _Common(CoordinateMap):
@@ -112,6 +133,22 @@ class _Common(CoordinateMap):
         else:
             nn.init.constant_(self.coefficients, self.start)
 
+    @property
+    def takes_shift(self) -> bool:
+        """Unless a subclass has a forward of its own."""
+        return type(self).forward is _Common.forward
+
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
+        """The new coordinates without what is added to all nodes alike, and that."""
+        raise TypeError(f"{type(self).__name__} has to say where it moves the nodes")
+
+    def forward(self, state: State) -> Tensor:
+        """Move all nodes alike."""
+        x, shift = self.parts(state)
+        moved = x if shift is None else x + shift
+        state.apart = moved, x, shift
+        return moved
+
     def per_node(self, state: State) -> Tensor:
         """The coefficients of each node's graph, `[N, c]` or `[1, c]`."""
         if self.of == "parameters":
@@ -135,13 +172,16 @@ class Scale(_Common):
         """One."""
         return 1
 
-    def forward(self, state: State) -> Tensor:
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Scale about the origin."""
-        return self._held(self.per_node(state)) * state.x
+        factor = self._held(self.per_node(state))
+        return factor * state.x, None if state.shift is None else factor * state.shift
 
-    def shift(self, state: State) -> Tensor | None:
+    def edge_shift(self, state: State) -> Tensor | None:
         """Scaled alike."""
-        return None if state.shift is None else self._held(self.per_edge(state)) * state.shift
+        if state.edge_shift is None:
+            return None
+        return self._held(self.per_edge(state)) * state.edge_shift
 
     def _held(self, factor: Tensor) -> Tensor:
         return factor.clamp(-100, 100) if self.of == "u" else factor
@@ -156,9 +196,9 @@ class Shift(_Common):
         """One per coordinate."""
         return n
 
-    def forward(self, state: State) -> Tensor:
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Shift all nodes alike."""
-        return state.x + self.per_node(state)
+        return _shifted(state, state.x, state.shift, self.per_node(state))
 
 
 class Rigid(_Common):
@@ -174,17 +214,18 @@ class Rigid(_Common):
         """Those of the skew-symmetric matrix, then those of the shift."""
         return n * (n - 1) // 2 + n
 
-    def forward(self, state: State) -> Tensor:
+    def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Rotate about the origin and shift."""
         rotation, shift = self._motion(self.per_node(state), state.x.shape[1])
-        return (rotation @ state.x.unsqueeze(-1)).squeeze(-1) + shift
+        turned = None if state.shift is None else _apply(rotation, state.shift)
+        return _shifted(state, _apply(rotation, state.x), turned, shift)
 
-    def shift(self, state: State) -> Tensor | None:
+    def edge_shift(self, state: State) -> Tensor | None:
         """Rotated alike."""
-        if state.shift is None:
+        if state.edge_shift is None:
             return None
         rotation, _ = self._motion(self.per_edge(state), state.x.shape[1])
-        return (rotation @ state.shift.unsqueeze(-1)).squeeze(-1)
+        return _apply(rotation, state.edge_shift)
 
     def _motion(self, coefficients: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """Q `[rows, n, n]` and a `[rows, n]`."""
@@ -193,149 +234,28 @@ class Rigid(_Common):
             turn = turn * (10 / length(turn).clamp(min=10)).unsqueeze(-1)
         row, column = torch.triu_indices(n, n, 1, device=turn.device)
         skew = turn.new_zeros(turn.shape[0], n * n).index_copy(1, row * n + column, turn)
-        skew = skew.view(-1, n, n)
+        skew = skew.unflatten(1, (n, n))
         # a single matrix goes through a series that is off by 5e-5 (pytorch issue 196592)
         pair = torch.cat([skew, skew[:1]])
         return torch.linalg.matrix_exp(pair - pair.mT)[:-1], shift
 
 
-class _Neighbours(CoordinateMap):
-    """Moves a node along the rays to its neighbours, each with a coefficient of its edge.
+def _apply(matrices: Tensor, vectors: Tensor) -> Tensor:
+    """A matrix for each vector, or one for all, `[N, n, n], [N, n] -> [N, n]`."""
+    return (matrices @ vectors.unsqueeze(-1)).squeeze(-1)
 
-    `max_growth` keeps coordinates from exploding in deep stacks. Take the root mean square
-    distance of a graph's nodes from where its centroid was when it first came to such a map: it
-    may become at most that many times what it was then, and where it would be more, the graph is
-    shrunk towards that centroid. The map stays equivariant to similarities, and short of the
-    bound nothing changes, to the last digit. None turns it off.
+
+def _shifted(
+    state: State, x: Tensor, old: Tensor | None, new: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """The coordinates x and their common shift, with more added to it.
+
+    The shift is kept apart as a number, and x has its derivative: so the parameters of a shift have
+    a gradient also where nothing depends on it, as training on several devices expects.
+
+    Where coordinates are scaled by the size of their graph, what is added is in units of it, and
+    nothing in a graph without a size: the limit of ever smaller ones.
     """
-
-    inputs: tuple[Input, ...] = ()
-
-    def __init__(self, max_growth: float | None = 100.0) -> None:
-        super().__init__()
-        if max_growth is not None and not 1 <= max_growth < float("inf"):
-            raise ValueError(f"max_growth: is {max_growth}; give a number of at least 1, or None")
-        self.max_growth = max_growth
-        self.keeps = self.commutes = AFFINE if max_growth is None else SIMILARITIES
-
-    def make(
-        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
-    ) -> None:
-        """phi_x on edges, with one output."""
-        self.update = Update("edge", self.inputs, sizes, 1, width.for_map, {})
-
-    def moved(self, state: State, edges: State, sign: int) -> Tensor:
-        """`x_i + sign sum_j a_ji (x_j - x_i)` over the edges of `edges`, within the bound."""
-        x = state.x
-        coefficient = sign * self.update(edges).rows.to(x.dtype)
-        along = edges.rays
-        if self.max_growth is None:
-            return x + _pull(along, coefficient, edges)
-        if state.start is None:
-            centre = centroid(x, state)
-            away = x - state.engine.gather(centre, state.topology.graphs)
-            state.start = centre, spread(away, state)
-        if may_branch_on_values(coefficient):
-            with torch.no_grad():
-                outside, _ = self._bounded(state, edges, along, coefficient)
-            if not outside.any():
-                return x + _pull(along, coefficient, edges)
-        return self._bounded(state, edges, along, coefficient)[1]
-
-    def _bounded(
-        self, state: State, edges: State, along: Tensor, coefficient: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Which graphs would grow beyond the bound `[G, 1]`, and where their nodes go instead."""
-        assert self.max_growth is not None
-        assert state.start is not None
-        x, topology, (centre, width) = state.x, state.topology, state.start
-        gather, graphs, target = state.engine.gather, topology.graphs, edges.topology.edges.near
-        # Divided by a power of two, which is exact, no step on the way to the bound overflows.
-        index = edges.topology.index_in("edge", "graph")
-        size = reduce_rows(coefficient.detach().abs(), index, topology.num_graphs, "max")
-        power = torch.exp2(size.clamp(min=1).log2().ceil())
-        of_node = gather(power, graphs)
-        pull = _pull(along, coefficient / gather(of_node, target), edges)
-        away = (x - gather(centre, graphs)) / of_node + pull
-        reach = spread(away, state)
-        outside = reach > self.max_growth * width / power
-        shrink = self.max_growth * width / torch.where(outside, reach, 1.0)
-        inside = x + pull * gather(torch.where(outside, 0.0, power), graphs)
-        shrunk = away * gather(torch.where(outside, shrink, 0.0), graphs)
-        shrunk = shrunk + gather(centre, graphs)
-        return outside, torch.where(outside[topology.batch], shrunk, inside)
-
-
-class NeighbourSum(_Neighbours):
-    """`x_i+ = x_i + sum_j a_ji (x_j - x_i)`, with `a_ji = phi_x(e_ji+, v_j+, v_i+, u)`.
-
-    The sum is over the edges j -> i, and is a sum also where the block aggregates by mean.
-    """
-
-    reads = frozenset("xveu")
-    inputs = (e, v.source, v.target, u)
-
-    def forward(self, state: State) -> Tensor:
-        """Move along the edges."""
-        return self.moved(state, state, 1)
-
-
-class EGCN(_Neighbours):
-    """`x_i+ = x_i + sum_j (x_i - x_j) phi_x(e_ji+)`, over all pairs or over the neighbours.
-
-    With `over="all"`, as in the EGNN paper, j runs over all other nodes of the graph; the block's
-    edge update is then evaluated on all pairs, with zeros for the features of edges that are not
-    there. With `over="neighbours"`, j runs over the edges j -> i. The paper's formula has e_ji
-    where EGNN's code, and this, has the updated e_ji+.
-    """
-
-    reads = frozenset("xe")
-    inputs = (e,)
-
-    def __init__(self, over: str = "all", max_growth: float | None = 100.0) -> None:
-        super().__init__(max_growth)
-        if over not in ("all", "neighbours"):
-            raise ValueError(f"over: is {over!r}; the sum is over 'all' pairs or 'neighbours'")
-        self.all_pairs = over == "all"
-
-    def make(
-        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
-    ) -> None:
-        """phi_x on edges, with one output."""
-        if self.all_pairs and (
-            not spec.edge or any(s.domain == "edge" and s.place for s in spec.edge)
-        ):
-            raise ValueError(
-                "coordinate_map: egcn over all pairs needs an edge update that reads no angles; "
-                "use egcn-neighbours"
-            )
-        super().make(sizes, width, spec, dimension)
-
-    def forward(self, state: State) -> Tensor:
-        """Move along all pairs or the edges."""
-        edges = state
-        if self.all_pairs:
-            assert state.messages is not None
-            topology = state.messages.topology
-            edges = State(topology, state.x, state.engine, e=state.messages)
-        return self.moved(state, edges, -1)
-
-
-def _pull(rays: Tensor, coefficient: Tensor, edges: State) -> Tensor:
-    """`sum_j a_ji (x_j - x_i)`, `[N, n]`."""
-    return edges.engine.total(coefficient * rays, edges.topology.edges.near)
-
-
-def all_pairs_state(state: State) -> State:
-    """The state on the graph of all pairs, with zeros for the edges that are not there."""
-    topology = state.topology
-    pairs = topology.all_pairs
-    assert pairs is not None
-    complete = State(pairs, state.x, state.engine, v=state.v, u=state.u, functions=state.functions)
-    if state.e is not None:
-        assert topology.edge_pair is not None
-        rows = state.e.rows
-        # the last row takes the self-loops
-        mean = reduce_rows(rows, topology.edge_pair, pairs.num_edges + 1, "mean")[:-1]
-        complete.e = state.engine.values(complete, "edge", mean.to(rows.dtype))
-    return complete
+    new = new if state.unit is None else new * state.unit
+    number = new.detach()
+    return x + (new - number), number if old is None else old + number

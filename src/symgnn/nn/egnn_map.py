@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, PERMUTATIONS, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.form import MLP, Width
 from symgnn.nn.inputs import e, v
+from symgnn.nn.parameters import reset_parts
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
 from symgnn.nn.update import Update
@@ -37,6 +39,7 @@ class EGNNMap(CoordinateMap):
         bias: Whether phi_x ends with a bias.
         limit: The largest size of a coefficient; None for no bound.
         gated: Whether phi_x reads messages as their gate has left them.
+        weight: A constant factor of the sum or mean over the edges; EGNN's `coords_weight`.
     """
 
     def __init__(
@@ -51,9 +54,12 @@ class EGNNMap(CoordinateMap):
         bias: bool = False,
         limit: float | None = None,
         gated: bool = True,
+        weight: float = 1.0,
     ) -> None:
         super().__init__()
-        self.limit, self.gated = limit, gated
+        if not math.isfinite(weight):
+            raise ValueError(f"weight: is {weight!r}; give a finite number, such as 1.0")
+        self.limit, self.gated, self.weight = limit, gated, float(weight)
         if aggregation not in ("mean", "sum"):
             raise ValueError(f"aggregation: is {aggregation!r}; choose 'mean' or 'sum'")
         if normalise not in (False, True, "plus one", "scaled"):
@@ -82,7 +88,7 @@ class EGNNMap(CoordinateMap):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        super().reset_parameters()
+        reset_parts(self)
         assert isinstance(self.update.phi, MLP)
         last = self.update.phi.linears[-1]
         assert isinstance(last, nn.Linear)
@@ -108,7 +114,7 @@ class EGNNMap(CoordinateMap):
         moved = state.engine.total(step, topology.edges.near)
         if self.aggregation == "mean":
             moved = moved / topology.edges_of_node.clamp(min=1).unsqueeze(-1)
-        x = x + moved
+        x = x + (moved if self.weight == 1 else self.weight * moved)
         if self.velocity:
             assert state.velocity is not None
             x = x + self.speed(state).rows.to(x.dtype) * state.velocity

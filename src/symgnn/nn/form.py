@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from symgnn.nn.parameters import reset_all
+
 if TYPE_CHECKING:
     from symgnn.topology import Grid
 
@@ -28,9 +30,6 @@ class Form(nn.Module):
         out: The width of the result; a form may choose another and set `self.out`.
         hidden: The width of hidden layers, if it has any.
     """
-
-    #: Whether :meth:`here` depends on the sum of its arguments only, as that of an MLP does.
-    additive = False
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__()
@@ -72,9 +71,7 @@ class Form(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        for child in self.children():
-            if callable(reset := getattr(child, "reset_parameters", None)):
-                reset()
+        reset_all(self)
 
 
 @dataclass(frozen=True)
@@ -110,8 +107,6 @@ class MLP(Form):
         dropout: The rate of dropout after each hidden layer.
         last_bias: Whether the last map has a bias.
     """
-
-    additive = True
 
     def __init__(
         self,
@@ -166,11 +161,6 @@ class MLP(Form):
     def extra_repr(self) -> str:
         """The widths of the inputs."""
         return f"widths={self.widths}"
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for each in self.linears:
-            each.reset_parameters()  # type: ignore[operator]
 
 
 def linear(rows: Tensor, weight: Tensor) -> Tensor:

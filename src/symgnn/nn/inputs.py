@@ -12,7 +12,7 @@ order, so an update reads the new values of earlier steps and the old values of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +49,9 @@ PLACES: dict[tuple[str, str], tuple[str, ...]] = {
 class Input:
     """A quantity on `domain`, read at `place` of the update that reads it.
 
-    Two inputs are the same if all their fields are equal: a basis of another size or cutoff is
-    another input, whatever its name.
+    Two inputs are the same if all their fields but the place are equal: a model has one module of
+    it for all layers and places. A basis of another size or cutoff, such as `gaussians(10, 2.0)`
+    and `gaussians(10, 50.0)`, is another input, though its name is the same.
 
     Args:
         name: What it is called in specifications and messages.
@@ -68,6 +69,11 @@ class Input:
     def at(self, place: str) -> Input:
         """The same input, read at another place."""
         return self if place == self.place else replace(self, place=place)
+
+    @property
+    def home(self) -> Input:
+        """The input where it lives, whatever the place it is read at: its identity."""
+        return self.at("")
 
     source = property(lambda self: self.at("source"), doc="At the source node of an edge.")
     target = property(lambda self: self.at("target"), doc="At the target node of an edge.")
@@ -186,6 +192,11 @@ class Reduction(Input):
     of: Input = Input("", "")
 
     @property
+    def home(self) -> Input:
+        """The input that is reduced."""
+        return self.of
+
+    @property
     def reads(self) -> str:
         """As the reduced input."""
         return self.of.reads
@@ -206,20 +217,21 @@ class Reduction(Input):
 
 
 @dataclass(frozen=True)
-class Call:
-    """A function with some arguments fixed, equal to another with the same function and arguments.
+class Applied:
+    """A function with its first arguments given, as `functools.partial`, but compared by value.
 
-    As `functools.partial`, of which no two are equal: use it for `make` and `function` of an input
-    that is made in several places.
+    Inputs are compared by their functions: with this, the same basis made twice is one input.
+
+    >>> Applied(pow, (2,)) == Applied(pow, (2,)), Applied(pow, (2,))(3)
+    (True, 8)
     """
 
     function: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
-    options: tuple[tuple[str, Any], ...] = ()
+    given: tuple[Any, ...]
 
-    def __call__(self, *given: Any) -> Any:
-        """Apply the function to its fixed and the given arguments."""
-        return self.function(*self.arguments, *given, **dict(self.options))
+    def __call__(self, *rest: Any) -> Any:
+        """The function of all arguments."""
+        return self.function(*self.given, *rest)
 
 
 def initial(value: Input) -> Initial:
@@ -238,24 +250,6 @@ def reduce(value: Input, at: str = "") -> Reduction:
     if isinstance(value, Reduction) or value.place:
         raise ValueError(f"reduce: takes an input without a place, such as e or theta, not {value}")
     return Reduction(f"reduce({value.name})", "", at, of=value)
-
-
-def modules_of(inputs: Iterable[Input]) -> tuple[dict[Input, str], nn.ModuleDict]:
-    """The modules of all inputs that have parameters, one for each different input.
-
-    Returns:
-        The name of the module of each input, and the modules. A second input of the same name
-        has its number after it.
-    """
-    names: dict[Input, str] = {}
-    modules = nn.ModuleDict()
-    for each in inputs:
-        one = (each.of if isinstance(each, Reduction) else each).at("")
-        if one.make is not None and one not in names:
-            taken = sum(other.name == one.name for other in names)
-            names[one] = f"{one.name}_{taken + 1}" if taken else one.name
-            modules[names[one]] = one.make()
-    return names, modules
 
 
 v = Input("v", "node")

@@ -6,24 +6,25 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.nn.block import Block, symmetry_of, used_steps
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.form import Width
-from symgnn.nn.inputs import modules_of
-from symgnn.nn.spec import ANSWERS, Network, first_sizes
-from symgnn.nn.state import (
-    Reference,
-    State,
+from symgnn.nn.feature_checks import (
     check_dimension,
     check_features,
-    check_types,
+    check_unread_velocity,
     check_velocity,
-    start,
 )
+from symgnn.nn.form import Width
+from symgnn.nn.node_types import check_types, check_unread_types
+from symgnn.nn.parameters import InputModules, reset_parts
+from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
+from symgnn.nn.state import Reference, State, start
+from symgnn.nn.vectors import Vectors
 from symgnn.topology import Topology
 
 
@@ -31,7 +32,9 @@ class Model(nn.Module):
     """A network with its parameters; made by :func:`symgnn.nn.build`.
 
     `model(data)` gives `[G, outputs]` for the task "graph", `[N, outputs]` for "node",
-    `[E, outputs]` for "edge" and coordinates `[N, n]` for "coordinates".
+    `[E, outputs]` for "edge", coordinates `[N, n]` for "coordinates", and vectors for
+    "node-vectors" (`[N, n]`, or `[N, outputs, n]` for more than one) and "graph-vectors" (`[G, n]`
+    or `[G, outputs, n]`), see :class:`symgnn.nn.vectors.Vectors`.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Model(nn.Module):
         network: Network,
         *,
         features: Mapping[str, int],
+        types: int | None = None,
         embedding: Mapping[str, int],
         layers: int,
         width: Width,
@@ -49,19 +53,26 @@ class Model(nn.Module):
         outputs: int,
         dimension: int | None,
         engine: Reference,
+        rays: str = "plain",
     ) -> None:
         super().__init__()
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
         self.engine = engine
-        readout, answer = network.readout[task], ANSWERS[task]
+        self.vectors: Vectors | None = None
+        if task in VECTOR_TASKS:
+            velocity = any(psi is not None and psi.velocity for psi in coordinate_maps)
+            of, unit = VECTOR_TASKS[task], rays == "unit"
+            self.vectors = Vectors(of, outputs, layers, unit, velocity, aggregation["pool"])
+        readout, answer = network.readout_of(task), ANSWERS[task]
+        answers = {answer: outputs} if self.vectors is None else self.vectors.widths
         specs = [*network.first, *[network.layer] * layers]
         maps = [*[None] * len(network.first), *coordinate_maps]
         pool = {**aggregation, "v->u": aggregation["pool"]}
         last_width = replace(width, layers=readout_layers)
 
         # from the end to the start: what each block has to provide
-        wanted, wants = frozenset(answer), []
+        wanted, wants = frozenset(answers), []
         asked = used_steps(readout, frozenset(), wanted)[1] if readout else wanted
         wanted = asked
         for k, (one, psi) in enumerate(zip(reversed(specs), reversed(maps), strict=True)):
@@ -70,7 +81,9 @@ class Model(nn.Module):
             if network.every_layer and k < layers:
                 wanted |= asked
         # from the start to the end: how wide each value is
-        sizes = first_sizes(network.start, features, dimension)
+        self.types = None if types is None else nn.Embedding(types, embedding["v"])
+        start_features = {**features, "v": features["v"] + (embedding["v"] if types else 0)}
+        sizes = first_sizes(network.start, start_features, dimension)
         self.blocks, self.readouts = nn.ModuleList(), nn.ModuleList()
         for k, (one, psi, want) in enumerate(zip(specs, maps, reversed(wants), strict=True)):
             block = Block(one, sizes, embedding, width, aggregation, psi, want, dimension)
@@ -79,26 +92,43 @@ class Model(nn.Module):
             last = k == len(specs) - 1
             if readout and (last or (network.every_layer and k >= len(network.first) - 1)):
                 inside = dict.fromkeys(embedding, outputs) if readout.forms else embedding
-                out = {**inside, answer: outputs}
+                out = {**inside, **answers}
                 head = Block(
-                    readout, sizes, out, last_width, pool, None, frozenset(answer), dimension
+                    readout, sizes, out, last_width, pool, None, frozenset(answers), dimension
                 )
                 self.readouts.append(head)
         blocks = self._blocks()
-        inputs = [each for block in blocks for each in block.inputs]
-        self.measure_names, self.measures = modules_of(inputs)
+        read = [each for block in blocks for each in block.inputs]
+        self.measures = InputModules([*inputs_read(network.start, blocks[0].reads), *read])
         moving = [block.map for block in blocks if block.map is not None]
         #: Whether anything that is given or read lives on angles.
         self.needs_angles = bool(self.features.get("a")) or any(b.needs_angles for b in blocks)
-        #: Whether a coordinate map reads velocities, and all pairs of nodes.
-        self.needs_velocity = any(psi.velocity for psi in moving)
+        #: Whether the types of the nodes, `data.z`, are read.
+        self.needs_types = bool(network.types) or self.types is not None
+        #: Whether a coordinate map, or the read-out of vectors, reads velocities.
+        self.needs_velocity = any(psi.velocity for psi in moving) or (
+            self.vectors is not None and self.vectors.velocity
+        )
+        #: Whether a coordinate map reads all pairs of nodes.
         self.needs_pairs = any(psi.all_pairs for psi in moving)
+        #: Whether an update computes something once for an edge and its reverse.
         self.uses_lines = any(block.uses_lines for block in blocks)
+        #: Values that no option says the width of, and that this model does not read.
+        self.unread = () if self.needs_types else ("z",)
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the model is invariant to (equivariant, for coordinates), derived from its parts."""
-        return symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
+        """What the model is invariant to, derived from its parts; of coordinates and vectors, what
+        they are equivariant to: vectors turn with the derivative of a map, so that translations
+        leave them as they are.
+        """
+        kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
+        return kept if self.vectors is None else kept & self.vectors.symmetry
+
+    @property
+    def output_type(self) -> str | None:
+        """What an audit should expect, such as "vector per node"; None to let it find out."""
+        return None if self.vectors is None else f"vector per {self.vectors.of}"
 
     def _blocks(self) -> list[Block]:
         return [*self.blocks, *self.readouts]
@@ -143,43 +173,49 @@ class Model(nn.Module):
         if self.network.types:
             features = {**features, "v": 0}
         check_features(topology, features, x, edge_attr, angle_attr, u)
+        if not self.needs_types:
+            check_unread_types(z, x)
+        if vel is not None and x is None and not self.needs_velocity:
+            check_unread_velocity()
         if self.network.types:
-            x = check_types(z, self.network.types, topology)
-        functions = {each: self.measures[name] for each, name in self.measure_names.items()}
+            x = check_types(z, self.network.types, topology).unsqueeze(-1)
+        elif self.types is not None:
+            rows = self.types(check_types(z, self.types.num_embeddings, topology))
+            x = rows if x is None else torch.cat([x.to(rows.dtype), rows], -1)
         answers: list[Tensor] = []
         silent = len(self.blocks) - len(self.readouts)
         engine = self.engine.session(self)
         try:
+            functions = self.measures.by_input()
             state, scale = start(
                 self.network.start, pos, topology, x, edge_attr, angle_attr, u, engine, functions
             )
             if self.needs_velocity:
-                state.velocity = check_velocity(vel, state.x)
+                state.velocity = check_velocity(vel, state.x, scale)
             for k, block in enumerate(self.blocks):
                 state = block(state)
                 if k >= silent:
-                    answers.append(self._read(self.readouts[k - silent](copy(state))))
+                    answers.append(self._read(self.readouts[k - silent](copy(state)), pos))
         finally:
             engine.close()
         if answers:
             return sum(answers[1:], answers[0])
-        return (state.x if scale is None else state.x / scale).to(pos.dtype)
+        return (state.position if scale is None else state.position / scale).to(pos.dtype)
 
-    def _read(self, state: State) -> Tensor:
+    def _read(self, state: State, pos: Tensor) -> Tensor:
+        if self.vectors is not None:
+            return self.vectors(state, pos)
         value = getattr(state, ANSWERS[self.task])
         return value.rows
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for block in self._blocks():
-            block.reset_parameters()
-        for measure in self.measures.values():
-            if callable(reset := getattr(measure, "reset_parameters", None)):
-                reset()
+        reset_parts(self)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.parameters())
-        how = "equivariant" if self.task == "coordinates" else "invariant"
+        turns = self.task == "coordinates" or self.vectors is not None
+        how = "equivariant" if turns else "invariant"
         return (
             f"{self.network.name}(layers={self.layers}, hidden={self.embedding['v']}, "
             f"task={self.task!r}, "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from symgnn.nn.form import After, Form
-from symgnn.nn.inputs import DOMAINS, PLACES, Input, Measure, Reduction, reduce, v
+from symgnn.nn.inputs import DOMAINS, PLACES, Input, Measure, Reduction, e, reduce, v
 
 if TYPE_CHECKING:
     from symgnn.nn.coordinate_maps import CoordinateMap
@@ -49,12 +49,27 @@ class Spec:
         for domain in DOMAINS:
             checked = tuple(_checked(each, domain) for each in getattr(self, domain))
             object.__setattr__(self, domain, checked)
-        object.__setattr__(self, "inputs", tuple(_checked(each, "node") for each in self.inputs))
+        object.__setattr__(self, "inputs", tuple(_checked_start(each) for each in self.inputs))
         if sorted(self.order) != sorted(ORDER):
             raise ValueError(f"order: is {tuple(self.order)}; it has to have {', '.join(ORDER)}")
-        for name in (*self.forms, *self.after):
-            if not getattr(self, name, ()):
-                raise ValueError(f"{self.name}: has a form for {name!r}, which reads nothing")
+        self._check_updates("forms", self.forms)
+        self._check_updates("after", self.after)
+        for domain, form in self.forms.items():
+            if not callable(form):
+                raise TypeError(f"forms: {domain!r} is {form!r}; give a subclass of Form")
+        for domain, after in self.after.items():
+            if not isinstance(after, After):
+                raise TypeError(f"after: {domain!r} is {after!r}; give After(...)")
+
+    def _check_updates(self, field: str, domains: Iterable[str]) -> None:
+        """Each of `domains` has an update."""
+        updates = [domain for domain in DOMAINS if self[domain]]
+        for domain in domains:
+            if domain not in updates:
+                known = ", ".join(map(repr, updates)) or "none"
+                raise ValueError(
+                    f"{field}: {self.name} has no update for {domain!r}; it has updates for {known}"
+                )
 
     def __getitem__(self, domain: str) -> tuple[Input, ...]:
         return tuple(getattr(self, domain))
@@ -73,15 +88,44 @@ class Spec:
         """A copy with some fields changed, such as `AGN.replace(name="mine", edge=[...])`."""
         return dataclasses.replace(self, **changes)
 
+    def without(self, domain: str) -> Spec:
+        """A copy without the update of a domain, whose value stays as it is."""
+        forms = {key: form for key, form in self.forms.items() if key != domain}
+        after = {key: what for key, what in self.after.items() if key != domain}
+        return self.replace(forms=forms, after=after, **{domain: ()})
+
     def __str__(self) -> str:
         lines = [f"  {d}: {', '.join(map(repr, self[d]))}" for d in DOMAINS if self[d]]
         return "\n".join([self.name, *lines])
 
 
-def _checked(given: Input, reader: str) -> Input:
-    """The input as the update of the domain `reader` reads it, or a clear error."""
+def _checked_start(given: Input) -> Input:
+    """An input that nodes can start with, or a clear error."""
+    _check_input(given, "inputs")
+    plain = type(given) is Input or isinstance(given, Measure)
+    if given.domain != "node" or given.place or not plain:
+        raise ValueError(
+            f"inputs: has {given}; nodes start with v and measures on nodes, such as position"
+        )
+    return given
+
+
+def _check_input(given: Input, reader: str) -> None:
+    """An input that can be compared with others."""
     if not isinstance(given, Input):
         raise TypeError(f"{reader}: reads {given!r}, which is not an input")
+    try:
+        hash(given)
+    except TypeError as error:
+        raise TypeError(
+            f"{reader}: {given.name} cannot be compared with other inputs ({error}); give it "
+            "functions that can be hashed, such as plain functions or frozen dataclasses"
+        ) from None
+
+
+def _checked(given: Input, reader: str) -> Input:
+    """The input as the update of the domain `reader` reads it, or a clear error."""
+    _check_input(given, reader)
     if isinstance(given, Reduction):
         fine, coarse = DOMAINS.index(given.of.domain), DOMAINS.index(reader)
         ends = ("source", "target") if (given.of.domain, reader) == ("angle", "edge") else ("",)
@@ -131,8 +175,29 @@ def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) 
     return sizes | {f"{value}0": size for value, size in sizes.items()}
 
 
-#: The value that a task asks for.
-ANSWERS = {"graph": "u", "node": "v", "edge": "e", "coordinates": "x"}
+def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Input, ...]:
+    """The inputs of the nodes, if the first values of the nodes are among what is read."""
+    return tuple(spec.inputs) if reads & {"v", "v0"} else ()
+
+
+def check_inputs(spec: Spec, option: str, size: int) -> None:
+    """Refuse node features, of width `size`, that are none of the inputs of the nodes."""
+    if size and not any(type(each) is Input for each in spec.inputs):
+        raise ValueError(
+            f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it out, "
+            "or add v to inputs"
+        )
+
+
+#: The domain of the vectors of each vector task.
+VECTOR_TASKS = {"node-vectors": "node", "graph-vectors": "graph"}
+#: The weights of the rays, on edges, and of node vectors (positions, velocities), on nodes.
+VECTOR_READOUT = Spec("vectors", edge=[v.source, v.target, e], node=[v])
+
+#: The value that a task asks for; of vectors, the weights on edges.
+ANSWERS = {"graph": "u", "node": "v", "edge": "e", "coordinates": "x"} | dict.fromkeys(
+    VECTOR_TASKS, "e"
+)
 
 # what the nodes, edges or graphs of the last layer become, for each task
 READOUTS: dict[str, Spec | None] = {
@@ -176,6 +241,19 @@ class Network:
     def start(self) -> Spec:
         """The specification of the first block."""
         return self.first[0] if self.first else self.layer
+
+    def readout_of(self, task: str) -> Spec | None:
+        """The read-out of a task; that of vectors is the same for all networks without their own.
+
+        Raises:
+            ValueError: if the network has no read-out for the task.
+        """
+        known = {**dict.fromkeys(VECTOR_TASKS, VECTOR_READOUT), **self.readout}
+        if task not in known:
+            raise ValueError(
+                f"task: {self.name} has no read-out for {task!r}; choose from {', '.join(known)}"
+            )
+        return known[task]
 
     @property
     def reads(self) -> frozenset[str]:

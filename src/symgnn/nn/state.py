@@ -1,20 +1,21 @@
-"""The values of a graph or batch at one moment, and the first of them, with its checks."""
+"""The values of a graph or batch at one moment, and the first of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import at_least_float32, length, root
-from symgnn.nn._engine.torch_private import is_recorded, may_branch_on_values
+from symgnn.geometry.symmetry import EVERYTHING
+from symgnn.nn._engine.torch_private import may_branch_on_values
 from symgnn.nn.inputs import VALUE_OF, Initial, Input, Measure, Operator
 from symgnn.nn.spec import Spec
 from symgnn.topology import Topology
-from symgnn.topology.checks import check_shape
+from symgnn.topology.checks import check_shape, check_shift_dimension
 
 if TYPE_CHECKING:
     from symgnn.nn.update import Update
@@ -120,13 +121,19 @@ class State:
     """The values of a graph or batch at one moment; None for a value that is not there."""
 
     topology: Topology
-    x: Tensor  # coordinates [N, n]
+    x: Tensor  # [N, n], the coordinates up to `shift`
     engine: Reference = field(default_factory=Reference)  # how values are computed
     v: Values | None = None
     e: Values | None = None
     a: Values | None = None
     u: Values | None = None
-    shift: Tensor | None = None  # [E, n], what is added to the source of each edge
+    # what coordinate maps have added to all nodes of a graph alike, [N, n] or [1, n]; kept apart
+    # from x, because a large shift would take the digits of all distances away
+    shift: Tensor | None = None
+    # what a map that takes the shift gave last: the coordinates, and their two parts, x and shift
+    apart: tuple[Tensor, Tensor, Tensor | None] | None = None
+    unit: Tensor | None = None  # [N, 1], with scaled coordinates: 0 in graphs without extent, or 1
+    edge_shift: Tensor | None = None  # [E, n], what is added to the source of each edge
     velocity: Tensor | None = None  # [N, n], for maps that read it
     given: Mapping[str, Values] = field(default_factory=dict)  # the values that came with the graph
     start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
@@ -139,12 +146,13 @@ class State:
         if isinstance(given, Measure):
             found: Values | None = self.measured.get(given)
             if found is None:
-                found = self.measured[given] = self.engine.measure(given, self)
+                found = self.engine.measure(given, self.seen_by(given))
+                self.measured[given] = found
             return found
         if isinstance(given, Operator):
             assert self.v is not None
-            operate = self.functions.get(given, given.function)
-            return self.engine.values(self, "node", operate(self.v.rows, self))
+            operate = self.functions.get(given.home, given.function)
+            return self.engine.values(self, "node", operate(self.v.rows, self.seen_by(given)))
         name = VALUE_OF[given.domain]
         value: Values | None = getattr(self, name)
         if isinstance(given, Initial):
@@ -154,7 +162,7 @@ class State:
 
     def function(self, given: Measure) -> tuple[Callable[..., Tensor], Callable[..., Any] | None]:
         """The function of a measure, and its function of single rays, if it has one."""
-        module = self.functions.get(given)
+        module = self.functions.get(given.home)
         if module is None:
             return given.function, given.per_ray
         return module, getattr(module, "per_ray", None)
@@ -166,8 +174,8 @@ class State:
         if found is None:
             edges, gather = self.topology.edges, self.engine.gather
             source, target = gather(self.x, edges.far), gather(self.x, edges.near)
-            found = source if self.shift is None else source + self.shift, target
-            self.measured["ends"] = found
+            source = source if self.edge_shift is None else source + self.edge_shift
+            found = self.measured["ends"] = source, target
         return found
 
     @property
@@ -182,11 +190,24 @@ class State:
         rays, gather = self.topology.rays, self.engine.gather
         assert rays is not None
         neighbour, vertex = gather(self.x, rays.far), gather(self.x, rays.near)
-        if self.shift is not None:
-            neighbour = neighbour + self.topology.on_rays(self.shift)
+        if self.edge_shift is not None:
+            neighbour = neighbour + self.topology.on_rays(self.edge_shift)
         return neighbour, vertex
 
-    def move(self, x: Tensor, shift: Tensor | None) -> None:
+    @property
+    def position(self) -> Tensor:
+        """The coordinates themselves `[N, n]`."""
+        return self.x if self.shift is None else self.x + self.shift
+
+    def seen_by(self, given: Input) -> State:
+        """The state with the coordinates that an input reads: without the common shift, if
+        translations do not change the input.
+        """
+        if self.shift is None or "translation" in (given.keeps or EVERYTHING):
+            return self
+        return replace(self, x=self.position, shift=None, measured={})
+
+    def move(self, x: Tensor, shift: Tensor | None = None) -> None:
         """Take new coordinates, and forget what was measured on the old ones."""
         self.x, self.shift, self.measured = x, shift, {}
 
@@ -266,14 +287,14 @@ def start(
     engine = engine or Reference()
     state = State(topology, at_least_float32(pos), engine, functions=functions or {})
     if topology.edge_shift is not None:
-        state.shift = topology.edge_shift.to(state.x.dtype)
+        check_shift_dimension(topology.edge_shift, pos)
+        state.edge_shift = topology.edge_shift.to(state.x.dtype)
     scale = None
     if spec.scaling is not None:
-        scale = _scale(state, spec.scaling)
-        shift = state.shift
-        if shift is not None:
-            shift = shift * engine.gather(scale, topology.edges.near)
-        state.move(state.x * scale, shift)
+        scale, state.unit = _scale(state, spec.scaling)
+        if state.edge_shift is not None:
+            state.edge_shift = state.edge_shift * engine.gather(scale, topology.edges.near)
+        state.move(state.x * scale)
     for name, rows in (("e", edge_attr), ("a", angle_attr), ("u", u)):
         if rows is not None:
             domain = {"e": "edge", "a": "angle", "u": "graph"}[name]
@@ -284,21 +305,32 @@ def start(
     return state, scale
 
 
-def _scale(state: State, scaling: float) -> Tensor:
-    """`scaling / (longest edge)` of the graph of each node `[N, 1]`.
+def _scale(state: State, scaling: float) -> tuple[Tensor, Tensor]:
+    """`scaling / (longest edge)` of the graph of each node.
 
-    Where no edge has a length, the root mean square distance from the centroid stands in for it,
-    and where that is zero too, the factor is 1.
+    Where no edge has a length, the root mean square distance from the centroid stands in for it.
+    Where that is zero too, the graph has no extent: then the distance of its nodes from the origin
+    stands in, and if that is zero, 1. So a dilation of the coordinates never changes the result.
+
+    Returns:
+        The factors `[N, 1]`, and 1, or 0 for nodes of graphs without extent `[N, 1]`.
     """
-    x, topology, engine = state.x, state.topology, state.engine
+    x, topology, gather = state.x, state.topology, state.engine.gather
+    batch, graphs = topology.batch, topology.num_graphs
     lengths = length(state.rays).unsqueeze(-1)
-    longest = reduce_rows(lengths, topology.index_in("edge", "graph"), topology.num_graphs, "max")
+    longest = reduce_rows(lengths, topology.index_in("edge", "graph"), graphs, "max")
+    extended = torch.ones_like(longest)
     if not may_branch_on_values(longest) or bool((longest <= 0).any()):
-        away = spread(x - engine.gather(centroid(x, state), topology.graphs), state)
-        longest = torch.where(longest <= 0, away, longest)
+        # from one of its nodes, not from the origin: nodes in one place are exactly in one place
+        origin = -reduce_rows(-x.detach(), batch, graphs, "max")
+        away = x - gather(origin, topology.graphs)
+        away = away - gather(centroid(away, state), topology.graphs)
+        longest = torch.where(longest <= 0, spread(away, state), longest)
+        extended = (longest > 0).to(x.dtype)
+        longest = torch.where(longest > 0, longest, spread(x, state))
     none = longest == 0
     factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
-    return engine.gather(factor, topology.graphs)
+    return gather(factor, topology.graphs), gather(extended, topology.graphs)
 
 
 def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Tensor:
@@ -306,83 +338,10 @@ def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Tensor:
     rows = []
     for each in spec.inputs:
         if isinstance(each, Measure):
-            rows.append(state.get(each).rows)
+            if each.make is None or each in state.functions:
+                rows.append(state.get(each).rows)
         elif x is not None:
             rows.append(x)
     rows = rows or [state.x.new_ones(state.topology.num_nodes, 1)]
     dtype = x.dtype if x is not None else rows[0].dtype
     return rows[0].to(dtype) if len(rows) == 1 else torch.cat([r.to(dtype) for r in rows], -1)
-
-
-def check_dimension(pos: Tensor, dimension: int | None) -> None:
-    """The coordinates are as many as the model was built for."""
-    if dimension is not None and pos.shape[-1] != dimension:
-        raise ValueError(
-            f"pos: has {pos.shape[-1]} coordinates; the model was built with dimension={dimension}"
-        )
-
-
-def check_types(z: Tensor | None, types: int, topology: Topology) -> Tensor:
-    """The types of the nodes `[N]` as a column `[N, 1]`."""
-    if z is None:
-        raise ValueError("z: is missing; give the type of each node, such as its atomic number")
-    if z.is_floating_point() or z.shape != (topology.num_nodes,):
-        raise ValueError(f"z: is {z.dtype} {list(z.shape)}; it must be whole numbers [N]")
-    if not is_recorded(z) and z.numel() and not 0 <= int(z.min()) <= int(z.max()) < types:
-        bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
-        raise ValueError(f"z: holds {bad}; the model knows the types 0 to {types - 1}")
-    return z.unsqueeze(-1)
-
-
-def check_velocity(velocity: Tensor | None, x: Tensor) -> Tensor:
-    """The velocities `[N, n]`."""
-    if velocity is None:
-        raise ValueError("vel: is missing, but the coordinate map reads velocities")
-    if velocity.shape != x.shape:
-        raise ValueError(f"vel: has shape {list(velocity.shape)}; pos has {list(x.shape)}")
-    return velocity.to(x.dtype)
-
-
-#: What the widths of x, edge_attr, angle_attr and u are called in `build`.
-OPTIONS = ("node_features", "edge_features", "angle_features", "graph_features")
-
-
-def check_features(
-    topology: Topology,
-    features: Mapping[str, int],
-    x: Tensor | None,
-    edge_attr: Tensor | None,
-    angle_attr: Tensor | None = None,
-    u: Tensor | None = None,
-    options: Sequence[str] = OPTIONS,
-) -> None:
-    """Every value that is given is read, and every one that is read is given, in its shape."""
-    node, edge, angle, graph = options
-    _check("x", x, node, features.get("v", 0), topology.num_nodes)
-    _check("edge_attr", edge_attr, edge, features.get("e", 0), topology.num_edges)
-    angles = 0 if angle_attr is None else topology.num_angles
-    _check("angle_attr", angle_attr, angle, features.get("a", 0), angles)
-    if u is not None and u.dim() == 1:
-        raise ValueError(
-            f"u: has shape {list(u.shape)}; store it as [1, F] in each graph (use .unsqueeze(0)), "
-            "so that a batch has [G, F]"
-        )
-    _check("u", u, graph, features.get("u", 0), topology.num_graphs)
-
-
-def _check(name: str, value: Tensor | None, option: str, width: int, rows: int) -> None:
-    if value is None:
-        if width:
-            raise ValueError(f"{name}: is missing, but the model was built with {option}={width}")
-        return
-    check_shape(name, value, f"[{rows}, {width or 'F'}]")
-    if not width:
-        raise ValueError(
-            f"{name}: has {value.shape[1]} features that the model would not read; build it with "
-            f"{option}={value.shape[1]}, or set {name} to None"
-        )
-    if value.shape[0] != rows or value.shape[1] != width:
-        raise ValueError(
-            f"{name}: has shape {list(value.shape)}; the graph and {option}={width} ask for "
-            f"[{rows}, {width}]"
-        )

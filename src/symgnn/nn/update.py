@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from symgnn.nn._engine.plan import plan_of
 from symgnn.nn.form import MLP, After, Form, Width
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
+from symgnn.nn.parameters import reset_all
 from symgnn.nn.spec import width_of
 from symgnn.nn.state import State, Values, as_column, reduce_rows
 from symgnn.topology import Topology
@@ -70,6 +71,7 @@ class Update(nn.Module):
             missing = [each for each in inputs if each not in self.inputs]
             if missing:
                 raise ValueError(f"{domain}: reads {missing[0]}, which is not there")
+            self._check_both_ways()
             self.phi = form(widths, out, width.of(domain))
         self.out, old = self.phi.out, sizes[VALUE_OF[domain]]
         self.gate = self.after.make(self.out)
@@ -107,9 +109,10 @@ class Update(nn.Module):
             rows = state.get(given.of).reduce(self.domain, self.how(given), given.place)
         elif self.lives_on_rays(given):
             assert isinstance(given, Measure)
-            rows = as_column(state.function(given.at(""))[0](*state.ray_ends))  # type: ignore[arg-type]
+            function, _ = state.function(given)
+            rows = as_column(function(*state.seen_by(given).ray_ends))
         else:
-            rows = state.get(given.at("")).rows
+            rows = state.get(given.home).rows
         return self.typed(rows)
 
     def _gathered(self, given: Input, rows: Tensor, topology: Topology) -> Tensor:
@@ -126,15 +129,21 @@ class Update(nn.Module):
     def lives_on_rays(self, given: Input) -> bool:
         """Whether an input is a measure on edges that is taken on the rays of the angles.
 
-        Not where it is that of the incoming edge; nor where it is the same both ways and a form
-        may want to put it together with edge values, before they are gathered.
+        Not where it is that of the incoming edge; nor for forms other than MLPs, which may put it
+        together with edge values before they are gathered.
         """
         return (
             isinstance(given, Measure)
             and (given.domain, self.domain) == ("edge", "angle")
             and not given.place.endswith(" in")
-            and (self.phi.additive or not given.both_ways)
+            and self.is_mlp
         )
+
+    @property
+    def is_mlp(self) -> bool:
+        """Whether phi is an MLP, with the two halves of one."""
+        phi = type(self.phi)
+        return issubclass(phi, MLP) and (phi.home, phi.here) == (MLP.home, MLP.here)
 
     def how(self, given: Reduction) -> str:
         """The aggregation of a reduction that it reads: "sum", "mean" or "max"."""
@@ -147,8 +156,22 @@ class Update(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        for child in self.children():
-            child.reset_parameters()  # type: ignore[operator]
+        reset_all(self)
+
+    def _check_both_ways(self) -> None:
+        """A form reads edges on the rays of angles, in either direction."""
+        for given in self.inputs:
+            if (
+                isinstance(given, Measure)
+                and (given.domain, self.domain) == ("edge", "angle")
+                and not given.both_ways
+                and not given.place.endswith(" in")
+            ):
+                raise ValueError(
+                    f"angle: a form reads {given}, which differs between an edge and its reverse; "
+                    f"write {given}.incoming, or make the measure with both_ways=True if it does "
+                    "not"
+                )
 
 
 def edges_to_rays(rows: Tensor, topology: Topology, incoming: bool) -> Tensor:

@@ -13,11 +13,13 @@ body { margin: 0; background: var(--back); color: var(--text);
 main { max-width: 1080px; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .75rem; }
 h2 { font-size: 1.25rem; margin: 2.75rem 0 .75rem; }
+h3 { font-size: 1.02rem; margin: 1.5rem 0 .5rem; }
 p { max-width: 75ch; margin: 0 0 1rem; }
 ul { max-width: 85ch; padding-left: 1.25rem; margin: 0 0 1rem; }
 li { margin: .25rem 0; }
 .summary { border-left: 4px solid var(--accent); background: var(--panel); max-width: none;
   padding: .75rem 1rem; font-weight: 600; border-radius: 0 6px 6px 0; }
+.scroll + p { margin-top: .75rem; }
 .note { color: var(--soft); font-style: italic; }
 table { border-collapse: separate; border-spacing: 2px; width: 100%;
   font-variant-numeric: tabular-nums; font-size: .92rem; }

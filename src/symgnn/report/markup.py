@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -58,6 +58,24 @@ def figure(png: bytes, heading: str, caption: str) -> str:
     return (
         f'<figure><img alt="{escape(heading)}" src="data:image/png;base64,{data}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
+    """A plain table; the first `texts` columns are text, the others numbers."""
+
+    def line(cells: Sequence[str], name: str) -> str:
+        kinds = [name if k >= texts or name == "th" else "th" for k in range(len(cells))]
+        classes = ["" if k < texts else ' class="number"' for k in range(len(cells))]
+        return "".join(
+            f"<{kind}{style}>{escape(cell)}</{kind}>"
+            for kind, style, cell in zip(kinds, classes, cells, strict=True)
+        )
+
+    body = "\n".join(f"<tr>{line(cells, 'td')}</tr>" for cells in rows)
+    return (
+        f'<div class="scroll"><table class="facts"><thead><tr>{line(heads, "th")}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
 

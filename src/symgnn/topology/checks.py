@@ -97,3 +97,12 @@ def check_shift(edge_shift: Any, edge_index: Tensor, pairs: bool) -> None:
             "edge_shift: all pairs of nodes are not defined where nodes have images; use the "
             "coordinate map 'egcn-neighbours' in place of 'egcn'"
         )
+
+
+def check_shift_dimension(edge_shift: Any, pos: Tensor) -> None:
+    """`edge_shift` has as many coordinates as `pos`."""
+    matrix = isinstance(edge_shift, Tensor) and edge_shift.dim() == 2
+    if matrix and edge_shift.shape[1] != pos.shape[1]:
+        raise ValueError(
+            f"edge_shift: has {edge_shift.shape[1]} coordinates; pos has {pos.shape[1]}"
+        )

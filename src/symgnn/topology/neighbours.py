@@ -25,14 +25,21 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
+from symgnn.topology.budget import SMALL, require_memory
+
 # Differences of distances that count as ties, in units of eps times the size of the coordinates.
 _TIE = 64.0
 # The least that covers the rounding of a rotation; 64 eps of bfloat16 would be half the extent.
 _TIE_LEAST = 8.0
 # Neighbours asked for beyond the k-th, to see whether the ties end there.
 _SPARE = 8
+# Squares of larger coordinates overflow in float64, in which all distances are computed.
+_LARGEST = 1e150
 # Rows per ball query: its answer is made of Python lists, too large to hold for all rows at once.
 _CHUNK = 8192
+# Bytes for each edge while a graph is made, and while further ties are looked for; measured.
+_EACH = 70
+_EACH_TIE = 120
 # The tree may round a distance otherwise than we do, so it is asked for a little more.
 _SLACK = 1.0 + 1e-12
 
@@ -48,6 +55,12 @@ def _check_pos(pos: Any) -> None:
         row = int(bad.nonzero()[0])
         raise ValueError(
             f"pos must be finite, got {pos[row].tolist()} in row {row}; drop or fix it"
+        )
+    largest = float(pos.detach().abs().max()) if pos.numel() else 0.0
+    if largest > _LARGEST:
+        raise ValueError(
+            f"pos must be at most {_LARGEST:g}, got {largest:g}, whose square overflows; "
+            "fix it, or give coordinates in a larger unit"
         )
 
 
@@ -103,6 +116,15 @@ def _ball(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (target, source), `[E]` each: all sources within `limit [N]` of the targets `rows`."""
     targets, sources = [], []
+    if len(rows) * len(points) * _EACH_TIE >= SMALL:
+        found = tree.query_ball_point(points[rows], limit[rows] * _SLACK, return_length=True)
+        require_memory(
+            f"k: {len(rows):,} of {len(points):,} nodes have so many others at the distance of "
+            "their k-th neighbour that there are {count} edges",
+            int(found.sum()),
+            _EACH_TIE,
+            "remove nodes that are in the same place, or join nodes within a radius",
+        )
     for start in range(0, len(rows), _CHUNK):
         part = rows[start : start + _CHUNK]
         found = tree.query_ball_point(points[part], limit[part] * _SLACK)
@@ -121,6 +143,12 @@ def _knn_pairs(points: np.ndarray, tie: float, k: int, loop: bool) -> tuple[np.n
     # Column 0 of the distances is the node itself, or one that coincides with it: 0 either way.
     kth = min(k - 1 if loop else k, n - 1)
     width = min(kth + 1 + _SPARE, n)
+    require_memory(
+        f"k: {k} neighbours of each of {n:,} nodes are {{count}} edges",
+        n * width,
+        _EACH,
+        "give a smaller k",
+    )
     tree = cKDTree(points, balanced_tree=False)
     distance, near = tree.query(points, k=np.arange(1, width + 1))
     limit = distance[:, kth] + tie
@@ -141,6 +169,13 @@ def _radius_pairs(points: np.ndarray, tie: float, r: float) -> tuple[np.ndarray,
     # The bound, more than any distance, keeps the square of a huge r from overflowing.
     limit = min(r + tie, 2.0 * float(np.linalg.norm(np.ptp(points, axis=0))))
     tree = cKDTree(points, balanced_tree=False)
+    if len(points) ** 2 * _EACH >= SMALL:
+        require_memory(
+            f"r: a radius of {r:g} joins {len(points):,} nodes by {{count}} edges",
+            int(tree.count_neighbors(tree, limit)),
+            _EACH,
+            "give a smaller radius, or join each node to its nearest, k=8",
+        )
     pairs = tree.sparse_distance_matrix(tree, limit * _SLACK, output_type="ndarray")
     pairs = pairs[pairs["v"] <= limit]
     return pairs["i"], pairs["j"]
@@ -185,7 +220,8 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, *, loop: bool = 
         target and then source, on the device of `pos`.
 
     Raises:
-        ValueError: if an argument is out of its range, naming it.
+        ValueError: if an argument is out of its range, naming it, or if the edges do not fit into
+            memory; they are counted before they are made.
     """
     k = _check_k(k)
     return _build(pos, batch, loop, lambda points, tie: _knn_pairs(points, tie, k, loop))
@@ -206,7 +242,8 @@ def radius_graph(
         `edge_index [2, E]`, sorted by target and then source, on the device of `pos`.
 
     Raises:
-        ValueError: if an argument is out of its range, naming it.
+        ValueError: if an argument is out of its range, naming it, or if the edges do not fit into
+            memory; they are counted before they are made.
     """
     r = _check_r(r)
     return _build(pos, batch, loop, lambda points, tie: _radius_pairs(points, tie, r))

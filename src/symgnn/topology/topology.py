@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.topology.checks import check_edges, check_positions, check_shift
+from symgnn.topology.budget import require_memory
+from symgnn.topology.checks import check_edges, check_positions, check_shift, check_shift_dimension
 from symgnn.topology.grid import Grid
 from symgnn.topology.movement import (
     Ends,
@@ -27,6 +28,9 @@ from symgnn.topology.rays import all_pairs, joined, lines_of
 
 #: Up to how many lines there may be for each edge, so that they are worth it.
 MOSTLY_BOTH_WAYS = 0.7
+#: Bytes for each angle and for each pair of nodes while they are made, measured.
+EACH_ANGLE = 60
+EACH_PAIR = 110
 
 
 class Cut(NamedTuple):
@@ -112,14 +116,15 @@ class Topology:
 
         With `angles`, its angles; not `whole` where they are only read in parts, which saves
         memory; with `pairs`, all pairs of nodes; with `lines`, which edges are each other's
-        reverse, by which updates that read distances are faster. Uses `data.topology` where it is
+        reverse, by which updates that read distances are faster. Angles and pairs that do not fit
+        into memory are refused before they are made. Uses `data.topology` where it is
         and has what is asked for (`lines` are not needed), and the neighbours that
         :class:`AddTopology` has sorted. Everything is checked here, so that forward need not.
         """
         known = getattr(data, "topology", None)
         if isinstance(known, Topology):  # a batch of graphs that have one each has a list
-            shift = getattr(data, "edge_shift", None)
-            known.check(data.edge_index, getattr(data, "batch", None), shift)
+            known.check(data.edge_index, getattr(data, "batch", None))
+            known.check_shift(getattr(data, "edge_shift", None))
             if known.has(angles=angles, whole=whole, pairs=pairs):
                 return known
         if torch.compiler.is_compiling():
@@ -130,6 +135,8 @@ class Topology:
         pos: Any = getattr(data, "pos", None)
         edge_index: Any = getattr(data, "edge_index", None)
         check_positions(pos)
+        shift: Any = getattr(data, "edge_shift", None)
+        check_shift_dimension(shift, pos)
         batch = getattr(data, "batch", None)
         graphs = data.num_graphs if batch is not None and hasattr(data, "ptr") else None
         return Topology.build(
@@ -142,7 +149,7 @@ class Topology:
             pairs=pairs,
             lines=lines,
             ray_ranks=getattr(data, "ray_ranks", None),
-            edge_shift=getattr(data, "edge_shift", None),
+            edge_shift=shift,
         )
 
     @staticmethod
@@ -186,6 +193,7 @@ class Topology:
             inwards = gather_by(rays["target_ray"], len(vertex))
             topology = dataclasses.replace(topology, rays=ends, rays_in=inwards, **rays)
             if whole:
+                topology._check_angles()
                 topology = dataclasses.replace(topology, pairs=topology._pairs(*topology.cuts()))
         if lines:
             line_index, line, line_edge = lines_of(edge_index, num_nodes, edge_shift)
@@ -197,26 +205,44 @@ class Topology:
                     line_edge=None if edge_shift is None else line_edge,
                 )
         if pairs:
+            size = topology.nodes_of_graph
+            require_memory(
+                f"pos: {num_nodes:,} nodes (graphs: {num_graphs:,}) make {{count}} pairs",
+                int((size * (size - 1)).sum()),
+                EACH_PAIR,
+                "give smaller graphs or batches, or a coordinate map over edges",
+                edge_index.device,
+            )
             index, edge_pair = all_pairs(edge_index, batch, num_graphs)
             complete = Topology.build(index, num_nodes, batch, num_graphs=num_graphs, angles=False)
             topology = dataclasses.replace(topology, all_pairs=complete, edge_pair=edge_pair)
         return topology
 
-    def check(
-        self, edge_index: Any, batch: Tensor | None = None, edge_shift: Tensor | None = None
-    ) -> None:
-        """Refuse to stand for a graph with other edges or shifts, or for another batch."""
-        if torch.compiler.is_compiling():
+    def _check_angles(self) -> None:
+        require_memory(
+            f"edge_index: {self.num_edges:,} edges between {self.num_nodes:,} nodes make {{count}} "
+            "angles",
+            self.num_angles,
+            EACH_ANGLE,
+            "make angles in parts, build(..., chunk=1_000_000), or give a smaller radius or k",
+            self.edge_index.device,
+        )
+
+    def check_shift(self, edge_shift: Tensor | None) -> None:
+        """Refuse to stand for a graph with other shifts."""
+        if torch.compiler.is_compiling() or edge_shift is self.edge_shift:
             return
-        if edge_shift is not self.edge_shift and not (
-            edge_shift is not None
-            and self.edge_shift is not None
-            and torch.equal(edge_shift, self.edge_shift)
-        ):
+        known = self.edge_shift
+        if edge_shift is None or known is None or not torch.equal(edge_shift, known):
             raise ValueError(
                 "topology: was made for another edge_shift; apply AddTopology again, or "
                 "del data.topology"
             )
+
+    def check(self, edge_index: Any, batch: Tensor | None = None) -> None:
+        """Refuse to stand for a graph with other edges, or for another batch."""
+        if torch.compiler.is_compiling():
+            return
         if batch is not None and batch is not self.batch and not torch.equal(self.batch, batch):
             raise ValueError(
                 "topology: was made for another batch; apply AddTopology again, or "

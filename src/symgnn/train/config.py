@@ -51,7 +51,7 @@ class Training:
     together: bool = True  # whether they are trained as one computation
     loss: Literal["mse", "mae", "huber"] = "mse"  # of regression; classes have cross-entropy
     class_weights: Literal["none", "balanced"] = "none"
-    standardise: bool = True  # targets of regression to mean 0 and deviation 1
+    standardise: bool = True  # targets of regression to mean 0 and deviation 1, vectors to size 1
     schedule: Literal["none", "plateau", "cosine"] = "none"
     warmup: float = 0.0  # epochs in which the learning rate rises to its full size
     plateau_patience: int = 10  # epochs without a better validation before the rate is lowered
@@ -120,6 +120,11 @@ class Config:
         """Its sections, with every default of `model` and `train` written out."""
         return dataclasses.asdict(self)
 
+    @property
+    def is_cross_validation(self) -> bool:
+        """Whether every fold is trained: `data.folds` is given, and no single `data.fold`."""
+        return self.data.get("folds") is not None and self.data.get("fold") is None
+
     def to_yaml(self) -> str:
         """As a file that :func:`read_config` reads."""
         return yaml.safe_dump(self.as_dict(), sort_keys=False)
@@ -173,7 +178,16 @@ def check_data(given: Mapping[str, Any]) -> dict[str, Any]:
     """The section `data`, as far as it can be checked before any data are there."""
     if ("name" in given) == ("path" in given):
         raise ValueError("data: give either name (of a dataset) or path (of your own files)")
+    for key in ("split", "folds", "fold", "missing"):
+        if key in given and "name" in given:
+            raise ValueError(
+                f"data.{key}: the dataset {given['name']} comes in splits of its own, without "
+                "missing labels; this is for your own files, with data.path"
+            )
     check_keys("data", given, known_keys(given))
+    folds = given.get("folds")
+    if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or folds < 2):
+        raise ValueError(f"data.folds: is {folds!r}; give a whole number of at least 2")
     return dict(given)
 
 
@@ -194,6 +208,7 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
         network = network_named(block, {key: model[key] for key in own if key in model})
         # a task that needs nothing of the data, where the network has one
         task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
+        task = "node-vectors" if "rays" in model else task
         build(block, task=task, dimension=3, **model)
     return {"block": block, **_defaults(network, peer, model), **model}
 

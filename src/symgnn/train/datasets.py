@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from torch_geometric.data import Data
-
 import symgnn.data
-from symgnn.data.files.loading import OPTIONS
+from symgnn.data.files import loading
 from symgnn.data.registry import dataset
 from symgnn.data.task import Splits
 from symgnn.train.sections import in_section
@@ -21,9 +18,16 @@ COMMON = ("name", "drop")
 def known_keys(options: Mapping[str, Any]) -> list[str]:
     """The keys that the section `data` may have, with this `name` or `path`."""
     if "name" not in options:
-        return [*OPTIONS, "drop"]
+        return [*loading.OPTIONS, "drop"]
     with in_section("data", COMMON):
         return [*dataset(str(options["name"])).options, *COMMON]
+
+
+def load_folds(options: Mapping[str, Any]) -> list[Splits]:
+    """The graphs of each fold of the section `data`, whose files are read once."""
+    given = {key: value for key, value in options.items() if key not in (*COMMON, "fold")}
+    with in_section("data", known_keys(options)):
+        return loading.load_folds(**given)
 
 
 def load(options: Mapping[str, Any]) -> Splits:
@@ -33,10 +37,3 @@ def load(options: Mapping[str, Any]) -> Splits:
         if "name" in options:
             return symgnn.data.load(options["name"], **given)
         return symgnn.data.load_files(**given)
-
-
-def read(files: Sequence[str | os.PathLike[str]], about: Mapping[str, Any]) -> list[Data]:
-    """Graphs from files, in the form of those that `about` tells of: scaled, without answers."""
-    if "read" not in about:
-        raise ValueError("files: the run was not trained on files; give --split instead")
-    return list(symgnn.data.read([str(file) for file in files], **about["read"]))

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from symgnn.store import write_whole
 from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
-from symgnn.train.metrics import RISING
+from symgnn.train.metrics import is_rising
 from symgnn.train.module import Module
 
 
@@ -39,7 +39,9 @@ class Keeper(Callback):
         self.seconds, self.began = 0.0, time.monotonic()
         count = len(module.members)
         self.value = torch.full((count,), torch.inf, dtype=torch.float64)  # less is better
+        self.loss = self.value  # then, of the validation: of equal values the lower is better
         self.epoch = torch.zeros(count, dtype=torch.long)  # how many were done then
+        self.risen = self.epoch  # when the value itself became better, for the patience
         self.last_value = self.value
         self.states = module.members.states()
 
@@ -54,7 +56,8 @@ class Keeper(Callback):
         """Go on from what is there; whether there is anything left to do."""
         if self.best_path.exists():
             best = read_checkpoint(self.best_path)
-            self.value, self.epoch, self.states = best["value"], best["epoch"], best["members"]
+            self.value, self.loss = best["value"], best["loss"]
+            self.epoch, self.risen, self.states = best["epoch"], best["risen"], best["members"]
         if not self.last_path.exists():
             return True
         if not self.best_path.exists():
@@ -75,25 +78,31 @@ class Keeper(Callback):
                 "train.clip"
             )
         self.last_value = found[f"validation_{module.settings.monitor}"]
-        better = self.compare(module, self.last_value)
+        better = self.compare(module, self.last_value, found["validation_loss"])
         self.lower_rate(module)
         if trainer.is_global_zero:
             if better.any():
-                content = {"value": self.value, "epoch": self.epoch, "members": self.states}
-                write_checkpoint(self.best_path, {"seeds": module.members.seeds, **content})
+                write_checkpoint(self.best_path, self.best(module))
             self.table.add(module, found)
             for logger in trainer.loggers:
                 logger.log_metrics(self.table.flat(found), module.epoch)
             write_checkpoint(self.last_path, self.everything(trainer, module))
         trainer.should_stop = self.out_of_patience(module)
 
-    def compare(self, module: Module, value: Tensor) -> Tensor:
-        """Which seeds are better than before `[S]`; their weights are kept."""
-        value = (
-            (-value if module.settings.monitor in RISING else value).double().nan_to_num(torch.inf)
-        )
-        better = value < self.value
-        self.value = torch.where(better, value, self.value)
+    def compare(self, module: Module, value: Tensor, loss: Tensor) -> Tensor:
+        """Which seeds are better than before `[S]`; their weights are kept.
+
+        Of equal values the one with the lower validation loss is better, and of equal losses the
+        earlier one. Patience and plateaus go by the value alone.
+        """
+        if is_rising(module.settings.monitor):
+            value = -value
+        value, loss = (each.double().nan_to_num(torch.inf) for each in (value, loss))
+        risen = value < self.value
+        better = risen | ((value == self.value) & (loss < self.loss))
+        self.value = torch.where(risen, value, self.value)
+        self.loss = torch.where(better, loss, self.loss)
+        self.risen = torch.where(risen, module.epoch, self.risen)
         self.epoch = torch.where(better, module.epoch, self.epoch)
         if better.any():
             now = module.members.states()
@@ -105,7 +114,7 @@ class Keeper(Callback):
         """After every `plateau_patience` epochs without a better validation."""
         train = module.settings
         if train.schedule == "plateau":
-            waited = module.epoch - int(self.epoch.max())
+            waited = module.epoch - int(self.risen.max())
             before = waited - train.validate_every
             if waited // train.plateau_patience > max(before, 0) // train.plateau_patience:
                 module.rate *= train.plateau_factor
@@ -113,14 +122,25 @@ class Keeper(Callback):
     def out_of_patience(self, module: Module) -> bool:
         """Whether no seed has become better for long enough."""
         patience = module.settings.patience
-        return patience is not None and module.epoch - int(self.epoch.max()) >= patience
+        return patience is not None and module.epoch - int(self.risen.max()) >= patience
 
     def text(self, module: Module) -> str:
         """The last value of what is monitored and the best, in a few words."""
         name = module.settings.monitor
-        sign = -1 if name in RISING else 1
+        sign = -1 if is_rising(name) else 1
         last, best = (float(value.mean()) for value in (self.last_value, sign * self.value))
         return f"validation {name} {last:.4g}, best {best:.4g}"
+
+    def best(self, module: Module) -> dict[str, Any]:
+        """The best weights of each seed, and how good they are."""
+        return {
+            "seeds": module.members.seeds,
+            "value": self.value,
+            "loss": self.loss,
+            "epoch": self.epoch,
+            "risen": self.risen,
+            "members": self.states,
+        }
 
     def everything(self, trainer: Trainer, module: Module) -> dict[str, Any]:
         """All that the next epoch depends on."""
@@ -177,7 +197,10 @@ class Log:
 def read_log(path: Path) -> list[dict[str, float]]:
     """The rows that are complete."""
     rows = csv.DictReader(_complete_lines(path))
-    return [{name: float(value) for name, value in row.items()} for row in rows]
+    try:
+        return [{name: float(value) for name, value in row.items()} for row in rows]
+    except (TypeError, ValueError):
+        raise ValueError(f"{path}: has a cell that is no number; restore the file") from None
 
 
 def _epoch(line: str, path: Path) -> int:

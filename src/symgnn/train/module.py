@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 from symgnn.train.config import Training
 from symgnn.train.loader import Batches, Graphs, loader, mixed
 from symgnn.train.members import Members
-from symgnn.train.metrics import Judge, Metrics, Sums
+from symgnn.train.metrics import Errors, Judge, Metrics, Sums
 
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
@@ -73,7 +73,7 @@ class Module(LightningModule):
 
     # ---- steps
 
-    def sums(self, batch: Batch) -> tuple[Sums, Tensor]:
+    def sums(self, batch: Batch) -> tuple[Sums, Tensor | Errors]:
         """Of a batch, the losses and what :meth:`Metrics.add` counts."""
         found, counted = self.judge(self.members(batch), batch.y)
         if batch.spare:
@@ -89,6 +89,7 @@ class Module(LightningModule):
         found, _counted = self.sums(batch)
         # gradients are averaged over devices, so each weighs by its part of the whole batch
         whole = self.over_devices(found.weight)
+        whole = torch.where(whole > 0, whole, 1.0)  # a batch may have no label
         self.learned = Sums(
             self.learned.losses + found.losses.detach(), self.learned.weight + found.weight
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,10 +15,13 @@ from torch_geometric.data import Data
 from symgnn.data.files.table import not_among
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
-from symgnn.nn.build import BUILD_OPTIONS
+from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
+from symgnn.nn.node_types import ATOMS, TypeColumns
+from symgnn.nn.peers import PEERS
 from symgnn.train.config import Config, Training
 from symgnn.train.loader import READ
-from symgnn.train.metrics import Judge, Scaler, balanced
+from symgnn.train.metrics import Judge, Scaler, balanced, is_present
+from symgnn.train.missing import Tally, may_miss
 from symgnn.train.sections import in_section
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
@@ -42,6 +46,13 @@ def sizes_of(graph: Data, drop: Sequence[str] = ()) -> dict[str, int]:
     return sizes
 
 
+class Answers(NamedTuple):
+    """Of all training graphs, one below the other."""
+
+    y: Tensor
+    pos: Tensor | None  # of a task of coordinates
+
+
 @dataclass(frozen=True)
 class Facts:
     """What training has to know of the data, found in one pass over them."""
@@ -50,15 +61,20 @@ class Facts:
     scaler: Scaler
     counts: dict[str, int]  # graphs of each split
     class_counts: Tensor  # [classes], rows of the training graphs
+    center: Tensor | None = None  # [targets], mean of the training labels as a model gives them
+    labels: dict[str, Any] | None = None  # how many are there, where some may be missing
+    answers: Answers | None = field(default=None, repr=False, compare=False)  # of the training
 
     def judge(self, task: Task, scale: float, train: Training) -> Judge:
         """What judges outputs for these data."""
         weights = balanced(self.class_counts) if train.class_weights == "balanced" else None
-        return Judge(task, self.scaler, scale, train.loss, weights)
+        return Judge(task, self.scaler, scale, train.loss, weights, self.center)
 
     def as_dict(self) -> dict[str, Any]:
         """In plain numbers."""
-        plain = asdict(self)
+        plain = asdict(replace(self, answers=None))
+        del plain["answers"]
+        plain["center"] = None if self.center is None else self.center.tolist()
         for name in ("mean", "deviation"):
             plain["scaler"][name] = plain["scaler"][name].tolist()
         plain["class_counts"] = self.class_counts.tolist()
@@ -69,14 +85,30 @@ class Facts:
         """What :meth:`as_dict` gave, perhaps with more beside it."""
         scaler, counts = plain["scaler"], torch.tensor(plain["class_counts"], dtype=torch.long)
         found = Scaler(_exact(scaler["mean"]), _exact(scaler["deviation"]), scaler["done"])
-        return Facts(plain["sizes"], found, plain["counts"], counts)
+        center = plain.get("center")
+        center = None if center is None else _exact(center)
+        return Facts(plain["sizes"], found, plain["counts"], counts, center, plain.get("labels"))
 
 
-def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) -> Facts:
-    """Check every graph against the task and the first one; find the targets' mean and spread."""
-    task = splits.task
+def measure(
+    splits: Splits,
+    drop: Sequence[str] = (),
+    standardise: bool = True,
+    types: NodeTypes | None = None,
+) -> Facts:
+    """Check every graph against the task and the first one; find the targets' mean and spread.
+
+    Args:
+        splits: The graphs and their task.
+        drop: Values that are left out.
+        standardise: Whether the targets are brought to mean 0 and deviation 1.
+        types: How the types of nodes are read; None where the network does so by itself.
+    """
+    task, masked = splits.task, may_miss(splits.about)
     counts, sizes = {}, None
-    targets = []
+    types = None if "z" in drop else types
+    targets, places = [], []
+    tally = Tally(task)
     for name in ("train", "validation", "test"):
         graphs = getattr(splits, name)
         counts[name] = len(graphs)
@@ -104,20 +136,42 @@ def measure(splits: Splits, drop: Sequence[str] = (), standardise: bool = True) 
                         f"{value}: {where} has a value that is not finite; correct it, or leave "
                         f"it out with data.drop: [{value}]"
                     )
-            check_answers(graph, task, where)
+            if types is not None:
+                types.add(graph, where, "x" not in drop)
+            check_answers(graph, task, where, masked)
+            if masked:
+                tally.add(name, graph.y)
             if name == "train":
                 targets.append(graph.y)
-    y = torch.cat(targets)
+                if task.level == "coordinates":
+                    places.append(graph.pos)
+    answers = Answers(torch.cat(targets), torch.cat(places) if places else None)
+    labels = tally.checked() if masked else None
+    y = answers.y
     assert sizes is not None
+    components = len(task.targets) // max(len(task.vectors), 1)
+    if task.vectors and components != sizes["dimension"]:
+        raise ValueError(
+            f"targets: {', '.join(task.targets)} are {components} components for each vector, but "
+            f"graphs have {sizes['dimension']} coordinates; name one component for each"
+        )
+    if types is not None and types.read:
+        sizes["node_types"] = types.count
     if task.kind == "classification":
-        return Facts(sizes, _unit(1), counts, torch.bincount(y, minlength=len(task.classes)))
+        found_classes = torch.bincount(y[is_present(y)], minlength=len(task.classes))
+        return Facts(sizes, _unit(1), counts, found_classes, None, labels, answers)
     scaler = _unit(y.shape[1])
     if splits.about.get("standardised"):
         scaler = Scaler(_exact(splits.about["mean"]), _exact(splits.about["std"]), done=True)
+    elif standardise and task.vectors:
+        scaler = _scaler_of_vectors(y.double(), len(task.vectors))
     elif standardise and task.level != "coordinates":
-        deviation = y.double().std(0, correction=0)
-        scaler = Scaler(y.double().mean(0), torch.where(deviation > 0, deviation, 1.0))
-    return Facts(sizes, scaler, counts, torch.zeros(0, dtype=torch.long))
+        mean = y.double().nanmean(0)
+        deviation = (y.double() - mean).square().nanmean(0).sqrt()
+        scaler = Scaler(mean, torch.where(deviation > 0, deviation, 1.0))
+    center = scaler(y).double().nanmean(0)
+    classes = torch.zeros(0, dtype=torch.long)
+    return Facts(sizes, scaler, counts, classes, center, labels, answers)
 
 
 _PURPOSE = {"train": "train on", "validation": "choose by", "test": "measure on"}
@@ -127,24 +181,44 @@ def _unit(targets: int) -> Scaler:
     return Scaler(_exact([0] * targets), _exact([1] * targets))
 
 
+def _scaler_of_vectors(y: Tensor, count: int) -> Scaler:
+    """Vectors `[rows, count * n]` divided by the root mean square of their components.
+
+    There is no mean to subtract, and no component has a scale of its own: either would not turn
+    with the vectors.
+    """
+    mean_square = y.unflatten(-1, (count, -1)).square().nanmean((0, 2))
+    size = torch.where(mean_square > 0, mean_square, 1.0).sqrt()
+    return Scaler(torch.zeros(y.shape[1]).double(), size.repeat_interleave(y.shape[1] // count))
+
+
 def _exact(numbers: Sequence[float]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
 
 
-def check_answers(graph: Data, task: Task, where: str) -> None:
-    """The answers have the shape and type that the task has, and are finite."""
+def check_answers(graph: Data, task: Task, where: str, masked: bool = False) -> None:
+    """The answers have the shape and type that the task has, and are finite.
+
+    Where they are `masked`, some may be missing: NaN, or the class -1.
+    """
     y = getattr(graph, "y", None)
     if not isinstance(y, Tensor):
         raise ValueError(f"y: {where} has none; give each graph its answer")
-    rows = {"graph": 1, "edge": graph.num_edges}.get(task.level, graph.num_nodes)
+    rows = {"graph": 1, "edge": graph.num_edges, "node": graph.num_nodes}[task.place]
+    hint = "leave that graph out, or train without such labels by data.missing: mask"
     if task.kind == "classification":
         if y.is_floating_point() or y.shape != (rows,):
             raise ValueError(f"y: {where} has {y.dtype} {list(y.shape)}; give whole numbers")
-        if y.numel() and not 0 <= int(y.min()) <= int(y.max()) < len(task.classes):
+        if y.numel() and not -1 <= int(y.min()) <= int(y.max()) < len(task.classes):
             raise ValueError(f"y: {where} has a class that is not one of 0 to {task.outputs - 1}")
-    elif y.shape != (rows, task.outputs):
-        raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {task.outputs}]")
-    elif not y.isfinite().all():
+        if not masked and bool((y < 0).any()):
+            raise ValueError(f"y: {where} has the class -1, which is a missing label; {hint}")
+    elif y.shape != (rows, len(task.targets)):
+        width = len(task.targets)
+        raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {width}]")
+    elif not masked and bool(y.isnan().any()):
+        raise ValueError(f"y: {where} has a missing label (NaN); {hint}")
+    elif bool(y.isinf().any()):
         raise ValueError(f"y: {where} has a value that is not finite; leave that graph out")
 
 
@@ -175,6 +249,8 @@ def check_same(record: Mapping[str, Any], now: Mapping[str, Any], what_else: str
             raise ValueError(
                 f"data: are not those that the run was trained on ({said}); {what_else}"
             )
+    if "task" in record:  # perhaps in an older form
+        record = {**record, "task": asdict(Task.of(record["task"]))}
     for key in ("task", "counts", "sizes", "scale", "scaler", "class_counts"):
         if key in now and key in record and not _alike(record[key], now[key]):
             raise ValueError(
@@ -194,14 +270,69 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+class NodeTypes:
+    """How a network without types of its own reads `z`, found in one pass over the graphs.
+
+    The types are embedded if `model.node_types` asks for it, and else unless the node features have
+    a column for each type anyway, as those of symgnn's readers do. There are 119 types, atomic
+    numbers, if `model.node_types` does not say how many.
+    """
+
+    def __init__(self, config: Config) -> None:
+        given = config.model.get("node_types")
+        self.asked = given is not None
+        self.count = count_of_types(ATOMS if given is None else given)
+        self.columns = TypeColumns()
+        self.there: bool | None = None  # whether graphs have types
+
+    @staticmethod
+    def of(config: Config) -> NodeTypes | None:
+        """None for a network that has types of its own."""
+        block = config.model["block"]
+        peer = PEERS.get(str(block).lower())
+        own = inspect.signature(peer).parameters if peer else ()
+        options = {key: value for key, value in config.model.items() if key in own}
+        return None if network_named(block, options).types else NodeTypes(config)
+
+    def add(self, graph: Data, where: str, with_features: bool) -> None:
+        """Check the types of a graph, and compare them with its features."""
+        z, x = getattr(graph, "z", None), getattr(graph, "x", None) if with_features else None
+        if self.there not in (None, z is not None):
+            raise ValueError(
+                f"z: {where} has {'none' if z is None else 'some'}, unlike those before; give "
+                "every graph the types of its nodes, or leave them out with data.drop: [z]"
+            )
+        self.there = z is not None
+        if z is None:
+            return
+        if not isinstance(z, Tensor) or z.is_floating_point() or z.shape != (graph.num_nodes,):
+            shape = f"{z.dtype} {list(z.shape)}" if isinstance(z, Tensor) else type(z).__name__
+            raise ValueError(
+                f"z: {where} has {shape}; give a whole number for each node, or leave it out with "
+                "data.drop: [z]"
+            )
+        if z.numel() and not 0 <= int(z.min()) <= int(z.max()) < self.count:
+            bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
+            raise ValueError(
+                f"z: {where} holds {bad}; model.node_types is {self.count}, for types 0 to "
+                f"{self.count - 1}; give more, or leave them out with data.drop: [z]"
+            )
+        if x is not None and not self.asked:
+            self.columns.add(z, x)
+
+    @property
+    def read(self) -> bool:
+        """Whether the network has to embed the types."""
+        return bool(self.there) and (self.asked or not self.columns.complete)
+
+
 def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
     """The model of a config, for graphs of these sizes."""
     model = dict(config.model)
     try:
         with in_section("model", [*BUILD_OPTIONS, *model], architecture="block"):
-            built = build(
-                model.pop("block"), task=task.level, outputs=task.outputs, **sizes, **model
-            )
+            known = {**sizes, **model}  # types of nodes may be said in both
+            built = build(known.pop("block"), task=task.level, outputs=task.outputs, **known)
     except ValueError as error:
         text = str(error)
         for name, option in WIDTHS.items():

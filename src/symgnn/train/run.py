@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -23,43 +21,70 @@ from torch_geometric.data import Data
 
 from symgnn.data.task import Splits
 from symgnn.nn import Model
-from symgnn.store import environment, read_json, source_hash, write_json, write_whole
+from symgnn.store import environment, source_hash, write_json, write_whole
 from symgnn.train import datasets
-from symgnn.train.config import Config, read_config
+from symgnn.train.baseline import Baseline, baseline, headlines
+from symgnn.train.config import Config
 from symgnn.train.keeper import Keeper
 from symgnn.train.loader import Graphs
+from symgnn.train.lost_process import naming_lost_processes
 from symgnn.train.members import Members
 from symgnn.train.metrics import names_of
+from symgnn.train.missing import check_monitor, missing_line
 from symgnn.train.module import Module
-from symgnn.train.prepare import Facts, check_same, dropped, make_model, measure
+from symgnn.train.outcomes import Outcomes
+from symgnn.train.prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
 from symgnn.train.progress import Progress
+from symgnn.train.quiet import quiet
+from symgnn.train.run_record import (
+    MAY_CHANGE,
+    MAY_GROW,
+    check_growth,
+    config_of,
+    differences,
+    read_record,
+    write_record,
+)
 from symgnn.train.trained import evaluate, load
+from symgnn.train.write_metrics import write_metrics
 
+PARTS = ("train", "validation", "test")
 PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
 
 
 def train(
-    config: Config, out: Path, *, resume: bool = False, console: Console | None = None
+    config: Config,
+    out: Path,
+    *,
+    resume: bool = False,
+    console: Console | None = None,
+    splits: Splits | None = None,
 ) -> Splits | None:
     """Train into the directory `out`; give the graphs, in the first of several processes.
 
     With `resume`, a run that was stopped at any moment goes on to the weights that it would have
-    had.
+    had. `splits` are the graphs of the section `data`, if they are there already.
     """
     console = console or Console(quiet=True)
     first = is_first()
-    with claimed(out) if first else nullcontext():
+    with quiet(), claimed(out) if first else nullcontext():
         if first:
             check_config(out, config, resume)
-        splits = datasets.load(config.data)
-        facts = measure(splits, dropped(config), config.train.standardise)
+        splits = splits or datasets.load(config.data)
+        facts = measure(splits, dropped(config), config.train.standardise, NodeTypes.of(config))
         make = partial(make_model, config, splits.task, facts.sizes)
         model = make()
         check(config, splits, model)
-        if first:
-            write_record(out, config, about(config, splits, facts, model))
-            console.print(repr(model), markup=False, highlight=False, soft_wrap=True)
+        check_monitor(splits, facts.labels, config.train.monitor)
         judge = facts.judge(splits.task, splits.scale, config.train)
+        assert facts.answers is not None
+        trivial = baseline(judge, *facts.answers)
+        if first:
+            write_run(out, config, about(config, splits, facts, model, trivial))
+            say(console, repr(model))
+            say(console, division_line(splits))
+            if facts.labels:
+                say(console, missing_line(facts.labels))
         graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
         for seeds, name in zip(config.train.groups, config.train.group_names, strict=True):
             fit(Module(Members(make, seeds), config.train, judge, graphs), out / name, console)
@@ -96,15 +121,21 @@ def is_first() -> bool:
 
 
 def finish(out: Path, splits: Splits) -> dict[str, Any]:
-    """Measure the best weights on every split; write and give `metrics.json`."""
-    metrics = evaluate(load(out), splits, ("train", "validation", "test"))
-    write_json(out / "metrics.json", metrics)
+    """Measure the best weights on every split; write and give `metrics.json`.
+
+    `outcomes.json` has what the report shows of single test graphs.
+    """
+    outcomes = Outcomes(splits.task, splits.test)
+    metrics = evaluate(load(out), splits, PARTS, {"test": outcomes})
+    write_json(out / "outcomes.json", {"test": outcomes.summary()})
+    write_metrics(out / "metrics.json", metrics)
     return metrics
 
 
 def has_begun(out: Path) -> bool:
     """Whether anything was trained there; without, a run may begin anew."""
-    return (out / "config.yaml").exists() and any(out.glob("seed*/*.ckpt"))
+    begun = any(out.glob("seed*/*.ckpt")) or any(out.glob("fold-*/seed*/*.ckpt"))
+    return (out / "config.yaml").exists() and begun
 
 
 def check_config(out: Path, config: Config, resume: bool) -> None:
@@ -113,35 +144,22 @@ def check_config(out: Path, config: Config, resume: bool) -> None:
         return
     if not resume:
         raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
-    before = read_config(out).as_dict()
-    now = config.as_dict()
-    for section, part in now.items():
-        for key in sorted({*part, *before[section]}):
-            old, new = before[section].get(key), part.get(key)
-            if old != new and (section, key) not in MAY_CHANGE:
-                raise ValueError(
-                    f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
-                    "give the same, or another --out"
-                )
+    before = config_of(out)
+    for section, key, old, new in differences(before, config.as_dict()):
+        if (section, key) not in (*MAY_CHANGE, *MAY_GROW):
+            raise ValueError(
+                f"{section}.{key}: is {new!r}, but the run in {out} has {old!r}; "
+                "give the same, or another --out"
+            )
+    check_growth(out, before, config.train)
 
 
-def write_record(out: Path, config: Config, record: dict[str, Any]) -> None:
+def write_run(out: Path, config: Config, record: dict[str, Any]) -> None:
     """Write config.yaml and run.json; a run that goes on needs the data that it began with."""
-    before = read_json(out / "run.json") if has_begun(out) else None
-    if isinstance(before, dict):
-        check_same(before, record, "put them back, or train into another --out")
+    if has_begun(out):
+        check_same(read_record(out), record, "put them back, or train into another --out")
     write_whole(out / "config.yaml", config.to_yaml().encode())
-    write_json(out / "run.json", record)
-
-
-#: What can be another when a run goes on, because weights depend on it by rounding at most; files
-#: may have moved, as their content is compared.
-MAY_CHANGE = (
-    ("train", "workers"),
-    ("train", "devices"),
-    ("train", "accelerator"),
-    ("data", "path"),
-)
+    write_record(out, record)
 
 
 def check(config: Config, splits: Splits, model: Model) -> None:
@@ -172,10 +190,29 @@ def check(config: Config, splits: Splits, model: Model) -> None:
 def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
     """Graphs as the model reads them."""
     dtype = torch.float64 if config.train.precision == "64" else torch.float32
-    return Graphs(graphs, drop=dropped(config), dtype=dtype, angles=model.needs_angles)
+    drop = [*dropped(config), *model.unread]
+    return Graphs(graphs, drop=drop, dtype=dtype, angles=model.needs_angles)
 
 
-def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[str, Any]:
+def say(console: Console, text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def division_line(splits: Splits) -> str:
+    """How many graphs there are to train on, to choose by and to measure on, and why."""
+    sizes = ", ".join(f"{len(getattr(splits, name))} {name}" for name in PARTS)
+    split = splits.about.get("split") or {}
+    by = split.get("by") if split.get("by") != "random" else None
+    column = f" {split['column']!r}" if split.get("column") else ""
+    fold = splits.about.get("fold")
+    number = f", fold {fold} of {splits.about['folds']}" if fold else ""
+    return f"graphs: {sizes}{f', by {by}{column}' if by else ''}{number}"
+
+
+def about(
+    config: Config, splits: Splits, facts: Facts, model: Model, trivial: Baseline
+) -> dict[str, Any]:
     """What the run was made of, and what its model needs to be built again."""
     train = config.train
     return {
@@ -183,7 +220,9 @@ def about(config: Config, splits: Splits, facts: Facts, model: Model) -> dict[st
         "task": dataclasses.asdict(splits.task),
         "scale": splits.scale,
         **facts.as_dict(),
-        "options": config.model,
+        "baseline": trivial.as_dict(),
+        "headlines": headlines(splits.task, train.loss, train.monitor, train.class_weights),
+        "config": config.as_dict(),
         "model": repr(model),
         "symmetry": str(model.symmetry),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -200,15 +239,23 @@ def fit(module: Module, directory: Path, console: Console) -> None:
     if is_first():
         keeper.clean()
     if not keeper.resume(module):
+        if is_first() and module.epoch < module.settings.epochs:
+            console.print(
+                f"{directory}: stopped after {module.epoch} epochs, as train.patience is "
+                f"{module.settings.patience}; a larger one goes on",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
         return
     if module.settings.compile and module.members.model is not None:
         module.members.model.compile(dynamic=True)
-    with _quiet():
-        trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
-        try:
+    trainer = _trainer(module, directory, [keeper, Progress(console, keeper)])
+    try:
+        with naming_lost_processes(trainer):
             trainer.fit(module)
-        except SystemExit:  # what Lightning makes of a KeyboardInterrupt
-            raise KeyboardInterrupt from None
+    except SystemExit:  # what Lightning makes of a KeyboardInterrupt
+        raise KeyboardInterrupt from None
 
 
 def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
@@ -236,18 +283,3 @@ def _trainer(module: Module, directory: Path, callbacks: list[Any]) -> Trainer:
         inference_mode=False,
         num_sanity_val_steps=0,
     )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what Lightning says of the machine, and of loaders without workers."""
-    for name in ("lightning.pytorch", "lightning.fabric"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        for text in (
-            "many workers",
-            "LeafSpec.* is deprecated",
-            "smaller than the logging interval",
-        ):
-            warnings.filterwarnings("ignore", f".*{text}")
-        yield

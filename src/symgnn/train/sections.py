@@ -19,7 +19,7 @@ def in_section(section: str, keys: Collection[str], **called: str) -> Iterator[N
         text = str(error)
         for field, key in called.items():
             text = re.sub(rf"^{field}:", f"{key}:", text)
-        named = re.match(r"(\w+)(\[[^]]*\])?:", text)
+        named = re.match(r"(\w+)(\.(?:by|column|validation))?(\[[^]]*\])?:", text)
         if named and named[1] == section:
             raise ValueError(text) from None
         mark = "." if named and named[1] in keys else ": "

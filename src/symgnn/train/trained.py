@@ -4,48 +4,59 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import Dataset
 from torch_geometric.data import Batch, Data
 
-from symgnn.data.task import LENGTHS, Splits, Task
-from symgnn.store import read_json
+import symgnn.data
+from symgnn.data.files.table import not_among
+from symgnn.data.rescaling import AtScale, at_scale
+from symgnn.data.task import Splits, Task
+from symgnn.nn import Model
 from symgnn.train import datasets
+from symgnn.train.baseline import Baseline
 from symgnn.train.checkpoint import fitting, read_checkpoint
-from symgnn.train.config import Config, read_config
+from symgnn.train.config import Config
+from symgnn.train.graph_form import check_form
 from symgnn.train.loader import READ, Batches, Graphs, loader
-from symgnn.train.metrics import Metrics, Scaler
+from symgnn.train.metrics import Metrics, Scaler, as_rows
+from symgnn.train.missing import may_miss
+from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import (
     Facts,
     check_answers,
     check_same,
     dropped,
     make_model,
-    sizes_of,
 )
+from symgnn.train.run_record import read_run
+from symgnn.train.to_graphs import to_graphs
+
+SPLITS = ("train", "validation", "test")
 
 
 class Prediction(NamedTuple):
     """The mean over the seeds and their deviation, `[rows, outputs]`, in the targets' units.
 
-    Rows are graphs, nodes or edges; outputs are targets, coordinates, or the probability of each
-    class.
+    Rows are graphs, nodes or edges; outputs are targets, coordinates, the components of vectors, or
+    the probability of each class. One seed has no deviation: it is None.
     """
 
     value: Tensor
-    deviation: Tensor
+    deviation: Tensor | None
 
 
 class Trained(nn.Module):
     """The models of a run, one for each seed, with their best weights, in eval mode.
 
-    It takes graphs as their source has them: coordinates are brought to the scale of the training
-    here, and predictions come in units.
+    Graphs are brought to the scale of the training by the scale that they carry (`pos_scale`);
+    those that carry none have the coordinates of their source. Predictions come in units.
     """
 
     def __init__(
@@ -53,11 +64,11 @@ class Trained(nn.Module):
     ) -> None:
         super().__init__()
         self.config, self.record = config, record
-        task: dict[str, Any] = record["task"]
-        lists = {k: tuple(task[k]) for k in ("targets", "units", "classes")}
-        self.task = Task(task["level"], task["kind"], **lists)
+        self.task = Task.of(record["task"])
         self.facts = Facts.from_dict(record)
         self.scale = float(record["scale"])
+        made = record.get("baseline")  # runs of earlier versions have none
+        self.baseline = None if made is None else Baseline.from_dict(made)
         models = []
         for path, state in states:
             model = make_model(config, self.task, self.facts.sizes)
@@ -79,53 +90,121 @@ class Trained(nn.Module):
 
     def forward(self, data: Data) -> Tensor:
         """The mean prediction for a graph or batch, differentiable in its values."""
-        return self._outputs(self._ready(data, self.scale)).mean(0)
+        return self._outputs(self._ready(data)).mean(0)
 
     @torch.no_grad()
-    def predict(
-        self, data: str | os.PathLike[str] | Data | Iterable[Data], *, scaled: bool = False
-    ) -> Prediction:
-        """Mean and deviation over the seeds, for a file, one graph, a batch or a list of graphs.
+    def predict(self, data: Any) -> Prediction:
+        """Mean and deviation over the seeds.
 
-        Graphs that are `scaled` already are those of the run's dataset.
+        Args:
+            data: a file, a folder, a pattern, a SMILES (where the run was trained on molecules), an
+                `ase.Atoms`, a PyG `Data` or `Batch`, a list of these, or the name of a split:
+                "train", "validation" or "test". Files are read as those of the training were.
+
+        Returns:
+            value and deviation `[rows, outputs]`, where rows are graphs, nodes or edges in the
+            order of what was given. With one seed the deviation is None.
         """
-        scale = 1.0 if scaled else self.scale
-        if isinstance(data, str | os.PathLike):
-            data, scale = self.read([data]), 1.0
         if isinstance(data, Data):
-            outputs = self._outputs(self._ready(data, scale))
+            return self._prediction(self._outputs(self._ready(data)))
+        graphs: Sequence[Data]
+        if isinstance(data, str) and data in SPLITS:
+            if Path(data).exists():
+                raise ValueError(
+                    f"data: {data!r} is a split of the run, and a file here; give './{data}' for "
+                    f"the file, or run.splits().{data}"
+                )
+            graphs = getattr(self.splits(), data)
         else:
-            graphs = [self._ready(graph, scale) for graph in data]
-            if not graphs:
-                raise ValueError("data: there are no graphs; give at least one")
-            size = self.config.train.batch_size
-            parts = [graphs[k : k + size] for k in range(0, len(graphs), size)]
-            outputs = torch.cat([self._outputs(Batch.from_data_list(part)) for part in parts], 1)
-        spread = outputs.std(0) if len(self.models) > 1 else torch.zeros_like(outputs[0])
-        return Prediction(outputs.mean(0), spread)
+            graphs = to_graphs(data, self.record.get("about", {}))
+        size = self.config.train.batch_size
+        found = []
+        for start in range(0, len(graphs), size):
+            ready = [self._ready(graphs[k]) for k in range(start, min(start + size, len(graphs)))]
+            found.append(self._outputs(Batch.from_data_list(ready)))
+        return self._prediction(torch.cat(found, 1))
+
+    def _prediction(self, outputs: Tensor) -> Prediction:
+        """Of `[S, rows, outputs]`."""
+        return Prediction(outputs.mean(0), outputs.std(0) if len(self.models) > 1 else None)
 
     @torch.no_grad()
-    def evaluate(self, graphs: Sequence[Data]) -> dict[str, list[float]]:
-        """Every number for each seed, on graphs of a split, whose coordinates are scaled."""
-        train = self.config.train
-        judge = self.facts.judge(self.task, self.scale, train)
-        metrics = Metrics(self.task, len(self.models))
+    def evaluate(
+        self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
+    ) -> dict[str, list[float]]:
+        """Every number for each seed, on a split of the run's data, or on graphs with answers.
+
+        Args:
+            graphs: "train", "validation" or "test", or PyG graphs with `y` as those of the training
+                have it; coordinates among the answers have the scale of their graph.
+            outcomes: notes each prediction beside what was measured, if given.
+        """
+        return self.compare(graphs, outcomes)[0]
+
+    @torch.no_grad()
+    def compare(
+        self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
+    ) -> tuple[dict[str, list[float]], dict[str, float]]:
+        """As :meth:`evaluate`, and the same numbers of the trivial baseline."""
+        graphs = self._with_answers(graphs)
+        train, task = self.config.train, self.task
+        judge = self.facts.judge(task, self.scale, train)
+        metrics = Metrics(task, len(self.models))
+        trivial = None if self.baseline is None else Metrics(task, len(self.baseline.names))
+        masked = may_miss(self.record.get("about", {}))
         for k in range(len(graphs)):
-            check_answers(graphs[k], self.task, f"graph {k}")
-        ready = Graphs(graphs, drop=dropped(self.config), dtype=self._dtype)
+            graph = graphs[k]
+            check_answers(graph, task, f"graph {k}", masked)
+            self._check(graph)
+        scaled = AtScale(graphs, self.scale, answers=task.lengths)
+        ready = Graphs(scaled, drop=self._dropped, dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
-        return {name: value.tolist() for name, value in metrics.values().items()}
+            if trivial is not None and self.baseline is not None:
+                trivial.add(*judge(self.baseline(len(batch.y), batch.pos), batch.y))
+            if outcomes is not None:
+                outcomes.add(raw, batch, judge)
+        found = {name: value.tolist() for name, value in metrics.values().items()}
+        if trivial is None or self.baseline is None:
+            return found, {}
+        return found, self.baseline.pick(trivial.values())
+
+    def _with_answers(self, given: Any) -> Sequence[Data]:
+        """Graphs to measure on: those of a split, or those given."""
+        if isinstance(given, str):
+            if given not in SPLITS:
+                raise ValueError(not_among("split", given, SPLITS, "a split"))
+            return getattr(self.splits(), given)
+        if isinstance(given, Data):
+            given = given.to_data_list() if isinstance(given, Batch) else [given]
+        elif isinstance(given, Iterator):
+            given = list(given)
+        count = len(given) if hasattr(given, "__len__") and hasattr(given, "__getitem__") else 0
+        if not count or not isinstance(given, Sequence | Dataset) or not isinstance(given[0], Data):
+            what = f"a {type(given).__name__}" + ("" if count else " without graphs")
+            raise ValueError(
+                f"data: is {what}; give the name of a split, such as 'test', or PyG graphs with "
+                "answers y"
+            )
+        return given  # type: ignore[return-value]
 
     def example(self, file: Path | None = None) -> Data:
         """A graph as the models read it: that of a file, or the first of the test set."""
-        graph = self.read([file])[0] if file is not None else self.splits().test[0]
-        return self._ready(graph, 1.0)
+        return self._ready(self.read(file)[0] if file is not None else self.splits().test[0])
 
-    def read(self, files: Sequence[str | os.PathLike[str]]) -> list[Data]:
-        """Graphs from files, in the form of those that it was trained on, scaled."""
-        return datasets.read(files, self.record.get("about", {}))
+    def read(self, files: Any, **options: Any) -> symgnn.data.Graphs:
+        """Graphs in the form of those that it was trained on: elements, features, edges, scale.
+
+        Args:
+            files: what :meth:`predict` takes, but for splits.
+            options: of :func:`symgnn.data.read`, in place of those of the training, such as
+                `on_error="skip"`, `k=8` or `cell="drop"`.
+
+        Returns:
+            A list of graphs; its `skipped` has why structures were left out.
+        """
+        return to_graphs(files, self.record.get("about", {}), **options)
 
     def splits(self, path: str | os.PathLike[str] | None = None) -> Splits:
         """The graphs that it was trained and tested on; `path` says where they are now."""
@@ -151,6 +230,13 @@ class Trained(nn.Module):
         return found
 
     @property
+    def _dropped(self) -> list[str]:
+        """The values that the models do not read."""
+        model = self.model
+        assert isinstance(model, Model)
+        return [*dropped(self.config), *model.unread]
+
+    @property
     def _dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 
@@ -161,49 +247,23 @@ class Trained(nn.Module):
             return raw.softmax(-1)
         if self.task.level == "coordinates":
             return raw / self.scale
-        return self.scaler.back(raw)
+        found = self.scaler.back(as_rows(raw))
+        return found / self.scale if self.task.lengths else found
 
-    def _ready(self, data: Data, scale: float) -> Data:
+    def _ready(self, data: Data) -> Data:
         """The graph as the models read it."""
-        if getattr(data, "pos", None) is None:
-            raise ValueError("pos: a graph has none; give coordinates [N, n]")
-        data, called = copy.copy(data), getattr(data, "name", None)
-        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {
-            *dropped(self.config)
-        }
+        self._check(data)
+        data = copy.copy(at_scale(data, self.scale))
+        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*self._dropped}
         for name in list(data.keys()):
             if name not in kept:
                 del data[name]
-        self._check_elements(data)
-        sizes = sizes_of(data)
-        for key, size in self.facts.sizes.items():
-            if sizes[key] != size:
-                raise ValueError(
-                    f"data: {called or 'a graph'} has {key} {sizes[key]}; the run was trained with "
-                    f"{size}, so give files of the kind that it was trained on"
-                )
-        data = data.apply(lambda t: t.to(self._dtype) if t.is_floating_point() else t)
-        for name in LENGTHS:
-            if name in data:
-                data[name] = data[name] * scale
-        return data
+        return data.apply(lambda t: t.to(self._dtype) if t.is_floating_point() else t)
 
-    def _check_elements(self, data: Data) -> None:
-        """A column of `x` stands for the same element as in training."""
-        elements = self.record.get("about", {}).get("read", {}).get("elements")
-        if not elements or getattr(data, "z", None) is None or getattr(data, "x", None) is None:
-            return
-        from ase.data import atomic_numbers
-
-        known = torch.tensor([atomic_numbers[name] for name in elements], device=data.z.device)
-        wanted = data.z[:, None] == known
-        if data.x.shape[1] < len(elements) or not torch.equal(
-            data.x[:, : len(elements)] != 0, wanted
-        ):
-            raise ValueError(
-                f"x: its columns are not the elements {', '.join(elements)} of the run; give "
-                "predict the file, or read it with the options in record['about']['read']"
-            )
+    def _check(self, data: Data) -> None:
+        """The graph has the form of those that it was trained on."""
+        about, drop = self.record.get("about", {}), dropped(self.config)
+        check_form(data, about, self.facts.sizes, self.scale, drop)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.models)} seeds of " if len(self.models) > 1 else ""
@@ -221,19 +281,11 @@ def _there(path: Any) -> bool:
 def load(run: str | os.PathLike[str]) -> Trained:
     """The models of the run in a directory, as `symgnn train` wrote it."""
     directory = Path(run)
-    record = read_json(directory / "run.json")
-    if not isinstance(record, dict):
-        raise ValueError(f"{directory}: has no run; give the directory that symgnn train wrote")
-    config = read_config(directory / "config.yaml")
-    for name in ("task", "scale", "sizes", "scaler", "counts", "class_counts"):
-        if name not in record:
-            raise ValueError(f"{directory / 'run.json'}: has no {name}; restore it, or train again")
-    for key, value in record.get("options", config.model).items():
-        if config.model.get(key) != value:
-            raise ValueError(
-                f"{directory / 'config.yaml'}: model.{key} is {config.model.get(key)!r}, but the "
-                f"run was trained with {value!r}; put that back"
-            )
+    if (directory / "folds.json").exists():
+        raise ValueError(
+            f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
+        )
+    config, record = read_run(directory)
     states: list[tuple[Path, dict]] = []
     for name in config.train.group_names:
         path = directory / name / "best.ckpt"
@@ -245,12 +297,24 @@ def load(run: str | os.PathLike[str]) -> Trained:
     return Trained(config, record, states)
 
 
-def evaluate(trained: Trained, splits: Splits, names: Sequence[str]) -> dict[str, Any]:
-    """For each split, every number with its mean and deviation over the seeds, and each value."""
+def evaluate(
+    trained: Trained,
+    splits: Splits,
+    names: Sequence[str],
+    outcomes: Mapping[str, Outcomes] | None = None,
+) -> dict[str, Any]:
+    """For each split, every number with its mean and deviation over the seeds, and each value.
+
+    Beside it is the same number of the trivial baseline, and what that is. `outcomes` of a split
+    note its predictions.
+    """
     found: dict[str, Any] = {}
     for name in names:
-        values = trained.evaluate(getattr(splits, name))
+        values, trivial = trained.compare(getattr(splits, name), (outcomes or {}).get(name))
         found[name] = {key: summary(value) for key, value in values.items()}
+        for key, number in trivial.items():
+            assert trained.baseline is not None
+            found[name][key] |= {"baseline": number, "baseline_by": trained.baseline.chosen[key]}
     return found
 
 

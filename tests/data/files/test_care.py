@@ -30,7 +30,7 @@ def graph(**values: object) -> Data:
 # ------------------------------------------------------------------ answers are no inputs
 
 
-@pytest.mark.parametrize(("name", "level"), [("u", None), ("vel", "coordinates")])
+@pytest.mark.parametrize(("name", "level"), [("u", None), ("vel", "node-vectors")])
 def test_a_value_that_is_asked_for_is_not_given(name: str, level: str | None) -> None:
     values = [torch.rand(1, 2) if name == "u" else torch.rand(3, 3) for _ in range(3)]
     found = read([graph(**{name: value}) for value in values], columns=name, level=level)
@@ -151,8 +151,8 @@ def test_a_dipole_of_three_atoms_is_one_of_the_molecule(tmp_path: Path) -> None:
     comment = 'Properties=species:S:1:pos:R:3 dipole="1 2 3" energy=-76.0'
     (tmp_path / "water.xyz").write_text(WATER.format(comment=comment))
     (tmp_path / "ammonia.xyz").write_text(AMMONIA.format(comment=comment))
-    found = read(tmp_path, columns="dipole")
-    assert found.task.level == "graph"
+    found = read(tmp_path, columns="dipole", level="graph-vectors")
+    assert found.task.vectors == ("dipole",)
     assert found[1].y.tolist() == [[1, 2, 3]]
 
 
@@ -284,7 +284,7 @@ def test_options_of_a_wrong_kind(tmp_path: Path, options: dict, message: str) ->
 
 
 def test_paths_and_frames(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^path: is 5"):
+    with pytest.raises(ValueError, match=r"^path: is '5'"):
         read(5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^path: nothing could be read; no files"):
         read([])
@@ -294,7 +294,7 @@ def test_paths_and_frames(tmp_path: Path) -> None:
     found = read(tmp_path / "a.npz", units="angstrom", k=2)
     assert found[3].z.tolist() == [6, 1, 1, 1, 1]
     assert found[3].x.shape == (5, 5)
-    with pytest.raises(ValueError, match=r"^edge_index: a graph has none"):
+    with pytest.raises(ValueError, match=r"^edge_index: graph 0 has none"):
         splits([Data(pos=torch.rand(3, 2), y=torch.rand(1, 1))] * 4, task=found_task())
 
 

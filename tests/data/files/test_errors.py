@@ -35,7 +35,7 @@ def one_line(error: pytest.ExceptionInfo[ValueError]) -> str:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xyz", "3\n\nO 0 0 0\nH 1 0 0\n", r"a\.xyz: .*2 atoms, expected 3"),
+        ("a.xyz", "3\n\nO 0 0 0\nH 1 0 0\n", r"a\.xyz, frame 0: .*it has 2 atoms, expected 3"),
         ("a.xyz", "O 0 0 0\n", r"a\.xyz, frame 0: begins with 'O 0 0 0'; .*number of atoms"),
         ("a.xyz", "1\n\nQq 0 0 0\n", r"a\.xyz: 'Qq' is not an element"),
         ("a.xyz", "2\n\nO 0 0 0\nH 0 nan 1\n", r"a\.xyz: pos: row 1 is \[0\.0, nan, 1\.0\]"),

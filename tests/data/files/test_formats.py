@@ -103,8 +103,9 @@ def test_extended_xyz_brings_targets(tmp_path: Path) -> None:
     assert graphs.names == ["water 0", "water 1", "water 2"]
     assert graphs.task.level == "graph"
     assert [graph.y.tolist() for graph in graphs] == [[[1.5 * i, -10.0 - i]] for i in range(3)]
-    forces = read(path, columns="forces", features="initial_charges")
-    assert forces.task.targets == ("forces_0", "forces_1", "forces_2")
+    options = {"level": "node-vectors", "features": "initial_charges"}
+    forces = read(path, columns="forces", **options)
+    assert forces.task.targets == ("forces_x", "forces_y", "forces_z")
     assert forces[2].y.tolist() == [[2.0] * 3] * 3
     assert torch.allclose(forces[0].x[:, -1], torch.tensor([-0.8, 0.4, 0.4]))
     phases = read(path, columns=["phase"])
@@ -174,7 +175,7 @@ def test_smiles_in_a_table_with_targets(tmp_path: Path) -> None:
     assert [graph.y.item() for graph in graphs] == [18, 16]
     assert read(path).names == ["a-2", "a-3"]  # by their rows
     path = write_csv(tmp_path / "a.csv", ["smiles", "mass"], [["O", 18], ["C", ""]])
-    with pytest.raises(ValueError, match=r"a\.csv, row 3, column 'mass': is empty"):
+    with pytest.raises(ValueError, match=r"a\.csv, row 3, column 'mass' \(a-3, C\): is empty"):
         read(path, columns=["mass"])
 
 
@@ -372,8 +373,8 @@ def test_a_trajectory_in_an_npz(tmp_path: Path) -> None:
     assert graphs.names == [f"md-{t}" for t in range(5)]
     assert [graph.y.item() for graph in graphs] == [0, 1, 2, 3, 4]
     assert all(graph.num_edges == 4 for graph in graphs)
-    forces = read(tmp_path / "md.npz", columns=["F"])
-    assert forces.task.level == "node"
+    forces = read(tmp_path / "md.npz", columns=["F"], level="node-vectors")
+    assert forces.task.vectors == ("F",)
     assert np.allclose(forces[3].y, pos[3] * 2, atol=1e-6)
 
 

@@ -2,8 +2,9 @@
 
 from symgnn.data.files.collection import Graphs
 from symgnn.data.files.loading import load
+from symgnn.data.files.molecules import Smiles
 from symgnn.data.files.reading import read
 from symgnn.data.files.samples import sample
-from symgnn.data.files.splitting import splits
+from symgnn.data.files.splitting import folds, splits
 
-__all__ = ["Graphs", "load", "read", "sample", "splits"]
+__all__ = ["Graphs", "Smiles", "folds", "load", "read", "sample", "splits"]

@@ -13,6 +13,9 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.table import shown
+from symgnn.data.npz import load_npz
+from symgnn.data.rescaling import LENGTHS, SCALE, as_number
 
 FIELDS = ("z", "x", "edge_attr", "face")
 #: The classes of which a saved PyG graph consists; nothing else is unpickled.
@@ -22,11 +25,9 @@ SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 def parse_npz(piece: Piece, how: How) -> list[Structure]:
     """A graph from arrays named as PyG's; with `pos [T, N, n]` (or `R`), T graphs."""
     try:
-        with np.load(piece.path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except Exception as error:  # a damaged or foreign file raises almost anything
-        holds = str(error).startswith("Object arrays")  # which numpy would unpickle
-        reason = "it holds Python objects" if holds else "it is damaged, or no .npz"
+        arrays = load_npz(piece.path)
+    except ValueError as error:
+        reason = shown(str(error).partition("\n")[0])
         raise ValueError(f"cannot be read ({reason}); save arrays with numpy.savez") from None
     if "pos" not in arrays and "R" in arrays:
         arrays["pos"] = arrays.pop("R")
@@ -86,6 +87,10 @@ def from_mapping(
         for key, value in given.items()
         if value is not None
     }
+    scale = as_number(arrays.pop(SCALE, None))
+    for key in LENGTHS:
+        if key in arrays and scale != 1.0:
+            arrays[key] = np.asarray(arrays[key], dtype=np.float64) / scale
     pos = arrays.pop("pos", None)
     if pos is None:
         raise ValueError(f"{where}: has no pos, but {', '.join(arrays) or 'nothing'}")
@@ -97,6 +102,7 @@ def from_mapping(
         edges=None if edges is None else np.asarray(edges),
         joined=None if edges is None else "given",
         aliases=aliases,
+        pos_scale=scale,
     )
     for key in FIELDS:
         if key in arrays:

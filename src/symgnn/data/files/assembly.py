@@ -10,10 +10,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn.data.files.collection import Troubles
 from symgnn.data.files.edges import joined
 from symgnn.data.files.features import as_columns, chosen, node_features
 from symgnn.data.files.structure import Structure
-from symgnn.data.task import LENGTHS
+from symgnn.data.rescaling import LENGTHS, stamp
+from symgnn.data.task import Task
 from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.
@@ -57,19 +59,32 @@ def assemble(
     structures: Sequence[Structure],
     ys: Sequence[np.ndarray | None],
     form: Form,
+    troubles: Troubles,
     progress: bool | None,
-) -> list[Data]:
-    """A graph for each structure."""
-    graphs = []
+) -> tuple[list[Data], list[Structure]]:
+    """A graph for each structure, and the structures that have one.
+
+    A structure that cannot become a graph of this form is an error, or left out with its reason.
+    """
+    graphs: list[Data] = []
+    kept: list[Structure] = []
     exact = needs_double(ys)
     with bar(f"joining the nodes of {len(structures)} graphs", progress) as on_progress:
-        for structure, y in zip(structures, ys, strict=True):
-            graphs.append(graph_of(structure, y, form))
+        for number, (structure, y) in enumerate(zip(structures, ys, strict=True), 1):
+            try:
+                graph = graph_of(structure, y, form)
+            except ValueError as error:
+                if not troubles.skip:
+                    raise
+                troubles.add(str(error))
+                continue
             if exact and y is not None:
-                graphs[-1].y = torch.as_tensor(y, dtype=torch.float64)
+                graph.y = torch.as_tensor(y, dtype=torch.float64)
+            graphs.append(graph)
+            kept.append(structure)
             if on_progress is not None:
-                on_progress(len(graphs), len(structures))
-    return graphs
+                on_progress(number, len(structures))
+    return graphs, kept
 
 
 def needs_double(ys: Sequence[np.ndarray | None]) -> bool:
@@ -77,10 +92,10 @@ def needs_double(ys: Sequence[np.ndarray | None]) -> bool:
     given = [y for y in ys if y is not None]
     if not given or given[0].dtype.kind != "f":
         return False
-    values = np.concatenate(given)
+    values = np.ma.masked_invalid(np.concatenate(given))  # without labels that are missing
     with np.errstate(over="ignore"):
-        lost = np.abs(values - values.astype(np.float32)).max(axis=0, initial=0)
-    return bool((lost > 1e-5 * values.std(axis=0)).any())
+        lost = np.abs(values - values.astype(np.float32)).max(axis=0)
+    return bool((lost > 1e-5 * values.std(axis=0)).filled(False).any())
 
 
 def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
@@ -91,7 +106,7 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
         edge_index, own = joined(structure, exact, form.edges, form.radius, form.k)
         check_resolution(exact, pos, edge_index)
     except ValueError as error:
-        raise ValueError(f"{structure.where}: {error}") from None
+        raise type(error)(f"{structure.where}: {error}") from None
     arrays = {
         "z": structure.z,
         "face": structure.face,
@@ -112,20 +127,20 @@ def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
     for name in LENGTHS:
         if name in graph:
             graph[name] = graph[name] * form.scale
-    return graph
+    return stamp(graph, form.scale)
 
 
 def check_resolution(exact: torch.Tensor, pos: torch.Tensor, edge_index: torch.Tensor) -> None:
     """Coordinates in float32 have edges as long as they were."""
-    source, target = edge_index
-    lengths, rounded = ((p[source] - p[target]).norm(dim=1) for p in (exact, pos.double()))
-    wrong = (lengths - rounded).abs() > 1e-3 * lengths
-    if bool(wrong.any()):
-        raise ValueError(
-            f"pos: is up to {float(exact.abs().max()):.7g}, beside which an edge of length "
-            f"{float(lengths[wrong].min()):.3g} is lost in float32; subtract a constant, such as "
-            "the middle, from all coordinates"
-        )
+    for source, target in edge_index.split(1 << 20, dim=1):
+        lengths, rounded = ((p[source] - p[target]).norm(dim=1) for p in (exact, pos.double()))
+        wrong = (lengths - rounded).abs() > 1e-3 * lengths
+        if bool(wrong.any()):
+            raise ValueError(
+                f"pos: is up to {float(exact.abs().max()):.7g}, beside which an edge of length "
+                f"{float(lengths[wrong].min()):.3g} is lost in float32; subtract a constant, such "
+                "as the middle, from all coordinates"
+            )
 
 
 def as_tensor(value: Any) -> Any:
@@ -136,22 +151,21 @@ def as_tensor(value: Any) -> Any:
     return torch.tensor(value, dtype=kinds[value.dtype.kind])
 
 
-def check_targets(graphs: Sequence[Data], level: str, scale: float) -> None:
-    """There are as many targets as edges or coordinates; those are scaled as coordinates are."""
+def check_targets(graphs: Sequence[Data], task: Task, scale: float) -> None:
+    """There are as many targets as edges or coordinates; lengths are scaled as coordinates are."""
     for graph in graphs:
-        if level == "edge" and len(graph.y) != graph.num_edges:
+        if task.level == "edge" and len(graph.y) != graph.num_edges:
             raise ValueError(
                 f"columns: {graph.name} has {len(graph.y)} targets of edges, but {graph.num_edges} "
                 "edges; take those of the file, edges='given'"
             )
-        if level != "coordinates":
-            continue
-        if graph.y.shape != graph.pos.shape:
+        if task.level == "coordinates" and graph.y.shape != graph.pos.shape:
             raise ValueError(
                 f"columns: {graph.name} has {graph.y.shape[1]} targets for each node, but "
                 f"{graph.pos.shape[1]} coordinates; level='coordinates' needs one for each"
             )
-        graph.y = graph.y * scale
+        if task.lengths:
+            graph.y = graph.y * scale
 
 
 def check_alike(graphs: Sequence[Data], structures: Sequence[Structure]) -> None:

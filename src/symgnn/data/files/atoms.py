@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from symgnn.data.files.declared import check_declared
 from symgnn.data.files.structure import How, Piece, Structure
 
 #: Endings that are taken from a folder. Other files that ASE reads are named one by one.
@@ -44,15 +47,35 @@ def _frames(file: io.TextIOBase, path: Path) -> Iterator[str]:
     for line in file:
         if not line.strip():
             continue
-        try:
-            count = int(line)
-        except ValueError:
+        if not re.fullmatch(r"\d{1,18}", line.strip(), re.ASCII):
             raise ValueError(
                 f"{path}, frame {index}: begins with {line.strip()[:40]!r}; "
                 "it has to begin with its number of atoms"
-            ) from None
-        yield "".join([line, *(file.readline() for _ in range(count + 1))])
+            )
+        count = int(line)
+        # no more lines than there are, whatever the count says
+        lines = [line, *islice(file, min(count, sys.maxsize - 1) + 1)]
+        if len(lines) < count + 2:
+            raise ValueError(
+                f"{path}, frame {index}: is cut off, or its number of atoms is wrong: it has "
+                f"{max(len(lines) - 2, 0):,} atoms, expected {count:,}"
+            )
+        _check_columns(lines, f"{path}, frame {index}")
+        yield "".join(lines)
         index += 1
+
+
+def _check_columns(lines: list[str], where: str) -> None:
+    """The comment of an extended XYZ frame declares as many columns as its first atom has."""
+    declared = re.search(r"Properties=\"?([^\s\"]+)", lines[1])
+    if declared is None or len(lines) < 3:
+        return
+    said = sum(int(count[:18]) for count in re.findall(r":[A-Za-z]:(\d+)", declared[1], re.ASCII))
+    there = len(lines[2].split())
+    if said != there:
+        raise ValueError(
+            f"{where}: Properties says {said:,} columns, but its first atom has {there}; correct it"
+        )
 
 
 def parse_frame(piece: Piece, how: How) -> list[Structure]:
@@ -79,6 +102,7 @@ def parse_file(piece: Piece, how: How) -> list[Structure]:
     """All structures of a file, by ASE."""
     import ase.io
 
+    check_declared(piece.path)
     found = ase.io.read(piece.path, index=":")
     if not found:
         raise ValueError("has no structures")
@@ -87,6 +111,25 @@ def parse_file(piece: Piece, how: How) -> list[Structure]:
         _structure(atoms, piece, how, str(index) if several else "")
         for index, atoms in enumerate(found)
     ]
+
+
+def is_atoms(given: Any) -> bool:
+    """Whether it is an `ase.Atoms`; ASE is not imported for that."""
+    return any(
+        base.__name__ == "Atoms" and base.__module__ == "ase.atoms" for base in type(given).__mro__
+    )
+
+
+def from_atoms(atoms: Any, name: str, where: str, how: How) -> Structure:
+    """The structure of an `ase.Atoms`; its name is the value `how.id` of its info, else `name`."""
+    if not len(atoms):
+        raise ValueError(f"{where}: has no atoms")
+    try:
+        found = _structure(atoms, Piece(Path(name), "", None, 0), how, "")
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    found.where, found.aliases = f"{where} ({found.name})", ()
+    return found
 
 
 def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> Structure:

@@ -14,10 +14,14 @@ from symgnn.data.files.table import not_among
 from symgnn.topology.checks import check_edges
 from symgnn.topology.neighbours import knn_graph, radius_graph
 
-Edges = Literal["bonds", "mesh", "radius", "neighbours", "given"]
+Edges = Literal["bonds", "distances", "mesh", "radius", "neighbours", "given"]
 NEAREST = 8
 #: Atoms are bonded up to this many times the sum of their covalent radii.
 BOND = 1.25
+
+
+class NoSuchEdgesError(ValueError):
+    """A structure has not what its edges are to be made of."""
 
 
 def check_choice(edges: str | None, radius: float | None, k: int | None) -> str | None:
@@ -34,14 +38,28 @@ def check_choice(edges: str | None, radius: float | None, k: int | None) -> str 
     return edges
 
 
+def edges_used(structure: Structure, edges: str | None) -> str:
+    """How the edges of a structure are made, where `edges` was asked for.
+
+    The result, asked for of another file, makes edges in the same way or refuses: "bonds" is then
+    either "given", bonds that the file has, or "distances", found from the distances of atoms.
+    """
+    has = structure.joined
+    if edges in (None, "bonds") and has is not None and has != "mesh":
+        return "given" if edges is None or has == "bonds" else "distances"
+    if edges is not None:
+        return "distances" if edges == "bonds" else edges
+    if has == "mesh" or structure.face is not None:
+        return "mesh"
+    return "distances" if structure.z is not None else "neighbours"
+
+
 def joined(
     structure: Structure, pos: Tensor, edges: str | None, radius: float | None, k: int | None
 ) -> tuple[Tensor, bool]:
     """Edges `[2, E]` of `pos [N, n]`, and whether they are the file's own, features and all."""
     has = structure.joined
-    if edges is None:
-        edges = has or ("mesh" if structure.face is not None else None)
-        edges = edges or ("bonds" if structure.z is not None else "neighbours")
+    asked, edges = edges, edges_used(structure, edges)
     if edges == "radius":
         assert radius is not None
         return radius_graph(pos, radius), False
@@ -51,13 +69,15 @@ def joined(
         edge_index = torch.tensor(structure.edges)
         check_edges(edge_index, len(pos))
         return edge_index, True
-    if edges == "bonds" and structure.z is not None:
+    if edges == "distances" and structure.z is not None:
         return bonds(pos, torch.as_tensor(structure.z)), False
     if edges == "mesh" and structure.face is not None:
         face = torch.as_tensor(structure.face)
         return FaceToEdge()(Data(face=face, num_nodes=len(pos))).edge_index, False
-    lacks = {"bonds": "atoms", "mesh": "faces", "given": "edges"}[edges]
-    raise ValueError(f"edges: is {edges!r}, but it has no {lacks}; pass radius=... or k={NEAREST}")
+    lacks = {"distances": "atoms", "mesh": "faces", "given": "edges"}[edges]
+    raise NoSuchEdgesError(
+        f"edges: is {asked!r}, but it has no {lacks}; pass radius=... or k={NEAREST}"
+    )
 
 
 def bonds(pos: Tensor, z: Tensor) -> Tensor:

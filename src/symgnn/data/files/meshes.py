@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import logging
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,23 @@ from typing import Any
 import numpy as np
 
 from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.table import shown
 
 SUFFIXES = (".obj", ".ply", ".stl", ".off")
 
 
 def parse(piece: Piece, how: How) -> list[Structure]:
     """The vertices in the order of the file (STL: equal ones once), and the triangles, if any."""
+    log = logging.getLogger("trimesh")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # what it cannot read is said once, by the error
+    try:
+        return [_parse(piece)]
+    finally:
+        log.setLevel(before)
+
+
+def _parse(piece: Piece) -> Structure:
     import trimesh
 
     suffix = piece.path.suffix.lower()
@@ -26,7 +39,7 @@ def parse(piece: Piece, how: How) -> list[Structure]:
         shape = io.StringIO(text)
         loaded = trimesh.load(shape, file_type="obj", process=False, maintain_order=True)
     else:
-        if suffix in DECLARED:
+        if suffix in DECLARED or (suffix == ".stl" and is_text_stl(piece.path)):
             check_whole(piece.path)
         loaded = trimesh.load(piece.path, process=False)
     if isinstance(loaded, trimesh.Scene):
@@ -49,7 +62,7 @@ def parse(piece: Piece, how: How) -> list[Structure]:
         pairs = np.concatenate([np.array(lines, dtype=np.int64), *sides])
         structure.edges = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0).T
         structure.joined = "mesh"
-    return [structure]
+    return structure
 
 
 #: Formats of text that say beforehand how many lines they have.
@@ -57,27 +70,53 @@ DECLARED = (".ply", ".off")
 
 
 def check_whole(path: Path) -> None:
-    """A file of text has as many vertices and faces as it says."""
-    start = path.read_bytes()[:4096]
-    if path.suffix.lower() == ".ply" and b"format ascii" not in start:
+    """A file of text has as many vertices and faces as it says; an STL only whole triangles."""
+    content = path.read_bytes()
+    if path.suffix.lower() == ".ply" and b"format ascii" not in content[:4096]:
         return  # trimesh counts the bytes
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        return  # not of text
+    text = content.decode("utf-8-sig", errors="replace")
     lines = [line.split("#")[0].split() for line in text.splitlines()]
     lines = [line for line in lines if line]
+    if path.suffix.lower() == ".stl":
+        check_triangles(lines)
+        return
     if path.suffix.lower() == ".ply":
         end = next((k for k, line in enumerate(lines) if line[0] == "end_header"), None)
         if end is None:
             raise ValueError("is damaged: its header has no end")
-        declared = sum(int(line[2]) for line in lines[:end] if line[0] == "element")
-        there = len(lines) - end - 1
+        elements = [line for line in lines[:end] if line[0] == "element"]
+        counts, there = [int(line[2]) for line in elements], len(lines) - end - 1
     else:
-        counts = lines[0][1:] if len(lines[0]) > 1 else lines[1]
-        declared, there = sum(map(int, counts[:2])), len(lines) - (1 if len(lines[0]) > 1 else 2)
+        said = lines[0][1:] if len(lines[0]) > 1 else lines[1]
+        counts, there = list(map(int, said[:2])), len(lines) - (1 if len(lines[0]) > 1 else 2)
+    declared = sum(counts)
+    if min(counts, default=0) < 0:
+        raise ValueError(f"is damaged: its header says {min(counts)} vertices or faces")
     if there < declared:
         raise ValueError(f"is cut off: it has {there} of {declared} vertices and faces")
+    if there > declared:
+        raise ValueError(
+            f"its header says {declared} vertices and faces, but there are {there}; correct it"
+        )
+
+
+def is_text_stl(path: Path) -> bool:
+    """Whether it is of text: a binary one has 50 bytes for each triangle, as many as it says."""
+    with path.open("rb") as file:
+        start = file.read(84)
+    count = int.from_bytes(start[80:84], "little")
+    return start.lstrip().startswith(b"solid") and path.stat().st_size != 84 + 50 * count
+
+
+def check_triangles(lines: Sequence[Sequence[str]]) -> None:
+    """Each facet of an STL of text has three vertices with three numbers each, and an end."""
+    order = ["facet", "outer", "vertex", "vertex", "vertex", "endloop", "endfacet"]
+    inner = [line for line in lines if line[0].lower() not in ("solid", "endsolid")]
+    for number, line in enumerate(inner):
+        if line[0].lower() != order[number % 7] or (number % 7 in (2, 3, 4) and len(line) != 4):
+            raise ValueError(f"is damaged: {shown(' '.join(line))!r} is out of place; replace it")
+    if len(inner) % 7 or lines[-1][0].lower() != "endsolid":
+        raise ValueError("is cut off: its last triangle or its end is missing; replace it")
 
 
 def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
@@ -86,7 +125,7 @@ def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
     """
     kept = []
     edges: list[tuple[int, int]] = []
-    vertices = 0
+    vertices = largest = 0
     for number, line in enumerate(
         path.read_text(encoding="utf-8-sig").replace("\\\n", " ").splitlines(), 1
     ):
@@ -100,12 +139,15 @@ def shape_of_obj(path: Path) -> tuple[str, list[tuple[int, int]]]:
             corners = [corner if corner > 0 else vertices + 1 + corner for corner in corners]
             if corners and min(corners) < 1:
                 raise ValueError(
-                    f"line {number}: {line.strip()!r} names a vertex that is not there"
+                    f"line {number}: {shown(line.strip())!r} names a vertex that is not there"
                 )
             if kind == "f":
+                largest = max([largest, *corners])
                 kept.append(" ".join([kind, *map(str, corners)]))
             else:
                 edges += [(a - 1, b - 1) for a, b in pairwise(corners)]
     if edges and max(map(max, edges)) >= vertices:
         raise ValueError(f"a line names vertex {max(map(max, edges)) + 1}, of {vertices}")
+    if largest > vertices:
+        raise ValueError(f"a face names vertex {largest}, of {vertices}")
     return "\n".join(kept) + "\n", edges

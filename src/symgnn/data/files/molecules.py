@@ -9,12 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.structure import How, Piece, Rows, Structure
-from symgnn.data.files.table import read_table
+from symgnn.data.files.structure import How, Piece, Rows, Structure, require
+from symgnn.data.files.table import read_table, shown
 
 END = "$$$$"
+#: Atoms of a molecule, with its hydrogens, that RDKit finds a conformer of in minutes.
+LARGEST = 1000
 #: The columns of `edge_attr`.
 BONDS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+
+
+class Smiles(str):
+    """A SMILES, where a text could also be the name of a file: `read(Smiles("CCO"))`."""
+
+    __slots__ = ()
+
+
+def from_smiles(smiles: Smiles, how: How) -> Structure:
+    """The molecule of a SMILES, which is also its name, with its hydrogens and one conformer."""
+    require("rdkit", "molecules", f"the SMILES {str(smiles)!r}")
+    text = str(smiles).strip()
+    piece = Piece(Path(), f"the SMILES {text!r}", (text, text, {}, {}), len(text))
+    try:
+        (found,) = parse_smiles(piece, how)
+    except ValueError as error:
+        raise ValueError(f"{piece.place}: {str(error).removeprefix(f'{text}: ')}") from None
+    found.where = piece.place
+    found.rows = {}
+    return found
 
 
 def blocks(path: Path, how: How) -> Iterator[Piece]:
@@ -51,7 +73,9 @@ def parse_block(piece: Piece, how: How) -> list[Structure]:
     number = piece.place.removeprefix("entry ")
     named = molecule.GetProp(how.id).strip() if molecule.HasProp(how.id) else title
     values.pop(how.id, None)
-    return [_structure(molecule, piece, named, number, values)]
+    found = _structure(molecule, piece, named, number, values)
+    found.smiles = Chem.MolToSmiles(Chem.RemoveHs(molecule))
+    return [found]
 
 
 def lines(path: Path, how: How) -> Iterator[Piece]:
@@ -85,15 +109,22 @@ def parse_smiles(piece: Piece, how: How) -> list[Structure]:
     with BlockLogs():
         molecule = Chem.MolFromSmiles(smiles, sanitize=False)
         if molecule is None or not molecule.GetNumAtoms():
-            raise ValueError(f"{name or 'it'}: RDKit cannot read the SMILES {smiles!r}")
+            raise ValueError(
+                f"{shown(name) or 'it'}: RDKit cannot read the SMILES {shown(smiles)!r}"
+            )
         try:
             _sanitize(molecule)
             molecule = conformer(molecule, how.seed)
         except ValueError as error:
-            raise ValueError(f"{name or 'it'} ({smiles}): {error}") from None
+            called = shown(smiles)
+            called = f"{shown(name)} ({called})" if name not in ("", smiles) else called
+            raise ValueError(f"{called}: {error}") from None
     found = _structure(molecule, piece, name, piece.place.removeprefix("row "), values)
-    found.value_units = units
-    found.rows["graph"] = Rows(piece.path, [int(piece.place.removeprefix("row "))])
+    found.value_units, found.smiles = units, smiles
+    found.extra["smiles"] = smiles
+    number = piece.place.removeprefix("row ")
+    if number.isdigit():
+        found.rows["graph"] = Rows(piece.path, [int(number)])
     return [found]
 
 
@@ -107,6 +138,11 @@ def conformer(molecule: Any, seed: int) -> Any:
             f"it is {fragments} molecules, and RDKit cannot tell how they lie; keep one of them"
         )
     molecule = AddHs(molecule)
+    if molecule.GetNumAtoms() > LARGEST:
+        raise ValueError(
+            f"it has {molecule.GetNumAtoms():,} atoms, and conformers are made of up to {LARGEST:,}"
+            "; give its coordinates in an SDF or XYZ file"
+        )
     parameters: Any = rdDistGeom.ETKDGv3()
     parameters.randomSeed = seed
     if rdDistGeom.EmbedMolecule(molecule, parameters) != 0:

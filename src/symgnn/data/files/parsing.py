@@ -76,12 +76,18 @@ def _attempt(job: tuple[File, Piece], how: How) -> tuple[int, list[Structure] | 
         found = file.reader.parse(piece, how)
     except Exception as error:  # files are damaged in many ways, and libraries raise anything
         reason = str(error).strip().partition("\n")[0]
-        if not isinstance(error, ValueError) or not reason:
+        if len(reason) > 400:  # a library quotes all that it could not read
+            reason = f"{reason[:200]} ... {reason[-100:]}"
+        if isinstance(error, MemoryError | RecursionError):
+            reason = "it asks for more memory than there is, or is damaged; replace it"
+        elif not isinstance(error, ValueError) or not reason:
             reason = f"cannot be read ({type(error).__name__}{': ' if reason else ''}{reason})"
         named = reason.startswith((str(piece.path), str(piece.path.parent) + os.sep))
         return piece.size, reason if named else f"{piece.where}: {reason}"
     parent = "" if file.folder is None else file.path.parent.relative_to(file.folder).as_posix()
+    name = file.path if file.folder is None else file.path.relative_to(file.folder)
     for structure in found:
+        structure.values["graph"].setdefault("file", np.array([name.as_posix()]))
         structure.values["graph"].setdefault("folder", np.array([file.path.parent.name]))
         if parent not in ("", "."):
             structure.aliases = (structure.name, *structure.aliases)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn.data.files import atoms, molecules
 from symgnn.data.files.arrays import from_graph
 from symgnn.data.files.assembly import (
     Form,
@@ -22,11 +23,13 @@ from symgnn.data.files.assembly import (
     feature_names,
 )
 from symgnn.data.files.collection import Graphs, Troubles
-from symgnn.data.files.edges import check_choice
+from symgnn.data.files.edges import check_choice, edges_used
 from symgnn.data.files.features import elements_of
 from symgnn.data.files.formats import files_of, find
+from symgnn.data.files.metadata import metadata_of
 from symgnn.data.files.parsing import parse
 from symgnn.data.files.structure import How, Structure, check_sizes
+from symgnn.data.files.table import not_among
 from symgnn.data.files.targets import Asked, attach
 from symgnn.data.files.units import to_angstrom
 from symgnn.data.work import integer
@@ -34,16 +37,22 @@ from symgnn.topology.checks import check_positions
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Names: TypeAlias = str | Sequence[str]
+#: A file, a folder, a pattern, or a structure in memory: a PyG Data, an ase.Atoms, a Smiles.
+Given: TypeAlias = PathLike | Data | Any
 
 
 def read(
-    paths: PathLike | Data | Sequence[PathLike | Data],
+    paths: Given | Sequence[Given],
     *,
     targets: PathLike | None = None,
     columns: Names | None = None,
     id: str = "name",
     level: str | None = None,
     kind: str | None = None,
+    lengths: bool | None = None,
+    invariant: bool = False,
+    missing: str = "error",
+    metadata: Names | None = None,
     edges: str | None = None,
     radius: float | None = None,
     k: int | None = None,
@@ -67,16 +76,30 @@ def read(
     `x [N, F]`, `edge_attr [E, F]`, `face [3, F]`, and `y` as :class:`symgnn.data.Task` has it.
 
     Args:
-        paths: files, folders or patterns such as "runs/*.xyz", or PyG graphs in memory.
+        paths: files, folders or patterns such as "runs/*.xyz", or structures in memory: PyG
+            `Data`, `ase.Atoms`, or `symgnn.data.Smiles("CCO")`. Graphs that carry a `pos_scale` are
+            first brought back to the coordinates of their source.
         targets: a CSV with a row per structure, or per node (then with a column `node`: 0, 1, ...);
             a path, or the name of a file in the folder that is read.
         columns: the targets: columns of that CSV (all, if left out), or without one values that the
-            files have themselves.
+            files have themselves (`y`, if left out; [] for none).
         id: the column, or the value in a file, that names a structure.
-        level: "graph", "node", "edge" or "coordinates", if it is not plain from the columns.
+        level: "graph", "node" or "edge", if it is not plain from the columns; "coordinates" for
+            points; "node-vectors" or "graph-vectors" for vectors, which turn with the coordinates
+            and do not move with them: arrays of n numbers such as `forces`, or n columns each.
         kind: "regression" or "classification"; if left out, text is a class.
-        edges: "bonds", "mesh", "given", "radius" or "neighbours"; if left out, what the file has,
-            bonds between atoms, or the 8 nearest points.
+        lengths: whether vectors are lengths, or lengths over time, so that `units` and `scale`
+            apply to them as to coordinates; if left out, those called displacements or velocities.
+            Other vectors, such as forces and dipoles, keep their units.
+        invariant: with True, targets that look like vectors are learned as numbers that do not turn
+            with the structure; otherwise they are refused at a level that has no vectors.
+        missing: "error", or "mask" labels that are empty or NaN: they become NaN, or the class -1,
+            and have no part in losses and metrics.
+        metadata: columns that are neither targets nor features, such as those that `splits` divides
+            by; graphs have them as `.metadata`.
+        edges: "bonds" (of the file, or between near atoms), "distances" (between near atoms),
+            "mesh", "given", "radius" or "neighbours"; if left out, what the file has, bonds between
+            atoms, or the 8 nearest points.
         radius: joins all nodes no more than this apart.
         k: joins each node to its k nearest.
         directed: whether edges of a CSV go one way only.
@@ -88,7 +111,8 @@ def read(
             Angstrom. If left out, they have to look like Angstrom.
         cell: "refuse" or "drop" periodic boundaries.
         conformers: whether RDKit makes new coordinates for an SDF; for SMILES it always does.
-        scale: all coordinates, and velocities `vel`, are multiplied by this at the end.
+        scale: all coordinates, and velocities `vel`, are multiplied by this at the end; graphs
+            carry it as `pos_scale`.
         seed: of the conformers.
         on_error: "raise", or "skip" what cannot be read or has no target, with a warning.
         workers: processes that read; 0 for this one.
@@ -100,23 +124,26 @@ def read(
     edges = check_choice(edges, radius, k)
     if cell not in ("refuse", "drop"):
         raise ValueError(f"cell: {cell!r} is not known; choose from refuse, drop")
-    for name, flag in (("directed", directed), ("conformers", conformers)):
+    flags = {"directed": directed, "conformers": conformers, "lengths": lengths}
+    for name, flag in {**flags, "invariant": invariant}.items():
         if flag not in (True, False, None):
             raise ValueError(f"{name}: is {flag!r}; give true or false")
     positions = listed(positions, "positions")
     how = How(id, tuple(positions or ()), conformers, directed, cell, integer("seed", seed, 0))
     troubles = Troubles(on_error)
-    given = _several("path", paths, str | os.PathLike | Data)
+    given = _paths(paths)
     integer("workers", workers, 0)
     if not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"scale: is {scale!r}; give a positive number, 1.0 to change nothing")
-    on_disk = [path for path in given if not isinstance(path, Data)]
+    on_disk = [path for path in given if not _is_structure(path)]
     table = None if targets is None else locate(targets, on_disk)
     columns = listed(columns, "columns")
-    asked = Asked(table, None if columns is None else tuple(columns), id, level, kind)
+    others = tuple(listed(metadata, "metadata") or ())
+    named = None if columns is None else tuple(columns)
+    asked = Asked(table, named, id, level, kind, lengths, bool(invariant), missing, others)
 
     files = find(on_disk, how, [] if table is None else [table])
-    structures = _in_memory(given)
+    structures = _in_memory(given, how, troubles)
     structures += parse(files, how, troubles, workers, progress)
     structures = [s for s in structures if _sound(s, troubles)]
     _refuse_same_names(structures)
@@ -124,36 +151,48 @@ def read(
         reason = _first(troubles.reasons) or "no files or graphs were given"
         raise ValueError(f"path: nothing could be read; {reason}")
     length = to_angstrom(structures, units)
-    ys, task = attach(structures, asked, troubles)
+    ys, task, unclear = attach(structures, asked, troubles)
     if task is not None:
         kept = [(s, y) for s, y in zip(structures, ys, strict=True) if y is not None]
         structures, ys = [s for s, _ in kept], [y for _, y in kept]
         if not structures:
             raise ValueError(f"targets: no structure has one; {_first(troubles.reasons)}")
 
-    if task is not None and task.level == "coordinates":
+    if task is not None and task.lengths:
         for number, structure in enumerate(structures):
             y = ys[number]
+            if y is not None and columns is None and table is None:  # scaled with its graph
+                y = np.asarray(y / structure.pos_scale)
             if y is not None and structure.z is not None:
-                ys[number] = np.asarray(y * length)
+                y = np.asarray(y * length)
+            ys[number] = y
     found = list(
         elements_of(structures) if elements is None else listed(elements, "elements") or ()
     )
     asked_for = set(columns or (task.targets if task is not None else ()))
+    no_features = asked_for | set(others)
     names = {
-        "node": feature_names(structures, "node", listed(features, "features"), asked_for),
+        "node": feature_names(structures, "node", listed(features, "features"), no_features),
         "edge": feature_names(
-            structures, "edge", listed(edge_features, "edge_features"), asked_for
+            structures, "edge", listed(edge_features, "edge_features"), no_features
         ),
     }
     form = Form(edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for))
-    graphs = assemble(structures, ys, form, progress)
+    graphs, structures = assemble(structures, ys, form, troubles, progress)
+    if not graphs:
+        raise ValueError(f"path: nothing could be read; {_first(troubles.reasons)}")
     if task is not None:
-        check_targets(graphs, task.level, scale)
+        check_targets(graphs, task, scale)
     check_alike(graphs, structures)
     _warn(troubles, len(graphs))
+    used = {edges_used(structure, edges) for structure in structures}
+    known = metadata_of(structures)
+    for name in others:
+        if name not in known:
+            raise ValueError(not_among("metadata", name, known, "a column of the files"))
     options = {
-        "edges": edges,
+        # as they were made, so that further files get edges of the same kind, or are refused
+        "edges": used.pop() if len(used) == 1 else edges,
         "radius": radius,
         "k": k,
         "directed": directed,
@@ -174,6 +213,10 @@ def read(
         skipped=troubles.reasons,
         files=[*files_of(files), *([] if table is None else [table])],
         options=options,
+        by_default=edges is None,
+        unclear=unclear,
+        metadata=known,
+        missing=missing,
     )
 
 
@@ -204,9 +247,44 @@ def locate(table: PathLike, paths: Sequence[PathLike]) -> Path:
     raise ValueError(f"targets: there is no file {path}{where}")
 
 
-def _in_memory(given: Sequence[PathLike | Data]) -> list[Structure]:
-    graphs = [graph for graph in given if isinstance(graph, Data)]
-    return [from_graph(graph, f"graph-{i}", f"graph {i}") for i, graph in enumerate(graphs)]
+def _is_structure(given: Any) -> bool:
+    """Whether it is a structure in memory."""
+    return isinstance(given, Data | molecules.Smiles) or atoms.is_atoms(given)
+
+
+def _paths(given: Any) -> list[Any]:
+    """One file or structure, or several, as a list."""
+
+    def is_one(each: Any) -> bool:
+        return isinstance(each, str | os.PathLike) or _is_structure(each)
+
+    several = [given] if is_one(given) else given
+    if not isinstance(several, Sequence) or not all(map(is_one, several)):
+        raise ValueError(
+            f"path: is {str(given)[:80]!r}; give a file, a folder, a pattern, a PyG Data or an "
+            "ase.Atoms, or a list of these"
+        )
+    return list(several)
+
+
+def _in_memory(given: Sequence[Any], how: How, troubles: Troubles) -> list[Structure]:
+    """Those of the structures in memory that can be read."""
+    found = []
+    for i, each in enumerate(given):
+        if not _is_structure(each):
+            continue
+        try:
+            if isinstance(each, Data):
+                found.append(from_graph(each, f"graph-{i}", f"graph {i}"))
+            elif isinstance(each, molecules.Smiles):
+                found.append(molecules.from_smiles(each, how))
+            else:
+                found.append(atoms.from_atoms(each, f"atoms-{i}", f"atoms {i}", how))
+        except ValueError as error:
+            if isinstance(each, Data):
+                raise
+            troubles.add(str(error))
+    return found
 
 
 # ---------------------------------------------------------------- checks

@@ -1,7 +1,8 @@
-"""Graphs in three parts, with edges about 1 long."""
+"""Graphs in three parts or in folds, with edges about 1 long."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,115 +12,153 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data.files.collection import Graphs
-from symgnn.data.task import LENGTHS, Splits, Task
+from symgnn.data.files.division import FRACTIONS, Division
+from symgnn.data.files.metadata import called
+from symgnn.data.files.table import not_among
+from symgnn.data.rescaling import LENGTHS, common_scale, multiplied, stamp
+from symgnn.data.task import Splits, Task
 
 
 def splits(
     graphs: Sequence[Data],
     *,
+    by: str | None = None,
+    column: str | None = None,
     task: Task | None = None,
-    fractions: Sequence[float] = (0.8, 0.1, 0.1),
+    fractions: Sequence[float] | None = None,
     seed: int = 0,
     scale: float | None = None,
+    missing: str | None = None,
 ) -> Splits:
-    """Graphs to train on, to choose by and to measure on, drawn at random.
+    """Graphs to train on, to choose by and to measure on. No graph is in two of them.
 
     Classes of graphs are divided in equal parts, as nearly as their numbers allow. The graphs given
     are not changed; those of the splits have their coordinates multiplied by `scale`.
 
     Args:
         graphs: as `read` gives them, or any PyG graphs with `pos`, `edge_index` and `y`.
+        by: "random"; "column", whose text says train, validation or test for each graph; "group",
+            which keeps all graphs with the same text in one part; or "scaffold", which keeps
+            molecules with the same Bemis-Murcko scaffold together, the most frequent scaffolds in
+            the training part. If left out, "column" where there is one, else "random".
+        column: a column of the targets or of the files, `file`, `folder`, or an attribute of each
+            graph.
         task: what `y` is; of graphs from `read`, what they know themselves.
-        fractions: how much goes into each part; they add up to 1.
-        seed: the same seed divides the same graphs in the same way.
+        fractions: how much goes into each part, 0.8, 0.1 and 0.1 if left out; they add up to 1.
+        seed: the same seed divides the same graphs in the same way; scaffolds need none.
         scale: 1.0 for coordinates as they are; if left out, the number that makes the median edge
             of the training graphs 1 long, to three digits.
+        missing: "mask" if labels may be missing (NaN, or the class -1); if left out, what `read`
+            was told.
     """
+    known, task = _checked(graphs, task)
+    division = Division.of(by, column)
+    parts = division.parts(known, task, fractions, seed)
+    about: dict[str, Any] = {"seed": seed, "split": dataclasses.asdict(division)}
+    if division.by != "column":
+        about["fractions"] = [float(f) for f in (FRACTIONS if fractions is None else fractions)]
+    return _splits(known, parts, task, scale, missing, about)
+
+
+def folds(
+    graphs: Sequence[Data],
+    k: int | None = None,
+    *,
+    by: str | None = None,
+    column: str | None = None,
+    validation: float = 0.1,
+    task: Task | None = None,
+    seed: int = 0,
+    scale: float | None = None,
+    missing: str | None = None,
+) -> list[Splits]:
+    """Splits for k-fold cross-validation: each graph is in the test part of exactly one of them.
+
+    Args:
+        graphs, task, seed, scale, missing: as for :func:`splits`.
+        k: how many folds, 5 if left out.
+        by: "random", with classes of graphs in equal parts; "group" or "scaffold", which are never
+            divided, in folds of about the same size; or "column", whose text names the fold of each
+            graph.
+        column: of the groups or folds, as for :func:`splits`.
+        validation: how much of the graphs outside the test fold is there to choose by, divided in
+            the same way (at random, where a column names the folds).
+
+    Example:
+        >>> import symgnn
+        >>> graphs = symgnn.data.read(symgnn.data.sample("sdf"), columns=["dipole"])
+        >>> [len(fold.test) for fold in symgnn.data.folds(graphs, k=3)]
+        [2, 2, 2]
+    """
+    known, task = _checked(graphs, task)
+    division = Division.of(by, column)
+    if isinstance(validation, bool) or not isinstance(validation, int | float):
+        raise ValueError(f"validation: is {validation!r}; give a number between 0 and 1")
+    if not 0 < validation < 1:
+        raise ValueError(f"validation: is {validation}; give a number between 0 and 1")
+    tests = division.folds(known, task, k, seed)
+    found = []
+    for number, test in enumerate(tests, 1):
+        outside = sorted(set(range(len(known))) - set(test))
+        inner = Division("random") if division.by == "column" else division
+        try:
+            train, chosen, _ = inner.parts(
+                known.take(outside), task, (1 - validation, validation, 0.0), seed
+            )
+        except ValueError as error:
+            said = str(error).replace("fractions:", "validation:", 1)
+            raise ValueError(f"{said} (outside fold {number})") from None
+        parts = [[outside[i] for i in train], [outside[i] for i in chosen], test]
+        about = {
+            "seed": seed,
+            "split": dataclasses.asdict(division),
+            "folds": len(tests),
+            "fold": number,
+            "validation": float(validation),
+        }
+        found.append(_splits(known, parts, task, scale, missing, about))
+    return found
+
+
+def _checked(graphs: Sequence[Data], task: Task | None) -> tuple[Graphs, Task]:
     known = graphs if isinstance(graphs, Graphs) else Graphs(graphs)
     task = task or known.task
     if task is None:
-        raise ValueError("task: is not known; pass columns to `read`, or task=Task(...)")
-    for graph in known:
-        if graph.pos is None or graph.edge_index is None:
-            what = "pos" if graph.pos is None else "edge_index"
-            raise ValueError(f"{what}: {getattr(graph, 'name', 'a graph')} has none; give it")
-        if graph.y is None:
-            raise ValueError(
-                f"y: {getattr(graph, 'name', 'a graph')} has none; every graph needs it"
-            )
-    parts = [
-        [known[index] for index in indices]
-        for indices in divide(labels_of(known, task), check_fractions(fractions), seed)
-    ]
+        unknown = "task: is not known; pass columns to `read`, or task=Task(...)"
+        raise ValueError(known.unclear or unknown)
+    for index, graph in enumerate(known):
+        for name in ("pos", "edge_index", "y"):
+            if getattr(graph, name, None) is None:
+                raise ValueError(f"{name}: {called(graph, index)} has none; every graph needs it")
+    return known, task
+
+
+def _splits(
+    graphs: Graphs,
+    parts: Sequence[Sequence[int]],
+    task: Task,
+    scale: float | None,
+    missing: str | None,
+    about: dict[str, Any],
+) -> Splits:
+    """The graphs with these indices, scaled."""
+    if missing not in (None, "error", "mask"):
+        raise ValueError(not_among("missing", missing, ("error", "mask"), "known"))
+    chosen = [[graphs[index] for index in part] for part in parts]
     if scale is None:
-        scale = unit_scale(parts[0])
+        scale = unit_scale(chosen[0])
     elif not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"scale: is {scale!r}; give a positive number, 1.0 to change nothing")
-    train, validation, test = ([scaled(graph, scale, task) for graph in part] for part in parts)
-    options = {**known.options, "scale": known.options.get("scale", 1.0) * scale}
-    about: dict[str, Any] = {
-        "graphs": len(known),
-        "skipped": list(known.skipped),
-        "seed": seed,
-        "fractions": [float(fraction) for fraction in fractions],
-        "read": options,
+    train, validation, test = ([scaled(graph, scale, task) for graph in part] for part in chosen)
+    in_all = common_scale([train])
+    about = {
+        "graphs": len(graphs),
+        "skipped": list(graphs.skipped),
+        **about,
+        "missing": missing or graphs.missing,
+        "read": {**graphs.options, "scale": in_all},
     }
-    return Splits(train, validation, test, task, scale, about)
-
-
-def check_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
-    """Three parts of a whole."""
-    try:
-        values = tuple(float(fraction) for fraction in fractions)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"fractions: are {fractions!r}; give three, such as 0.8, 0.1, 0.1"
-        ) from None
-    if len(values) != 3 or min(values) < 0 or abs(sum(values) - 1) > 1e-6 or not values[0]:
-        raise ValueError(
-            f"fractions: are {list(fractions)}; give three that add up to 1, such as 0.8, 0.1, 0.1"
-        )
-    return values
-
-
-def labels_of(graphs: Sequence[Data], task: Task) -> list[int]:
-    """The class of each graph, 0 for all if graphs have none."""
-    if task.level != "graph" or task.kind != "classification":
-        return [0] * len(graphs)
-    return [int(graph.y) for graph in graphs]
-
-
-def divide(
-    labels: Sequence[int], fractions: tuple[float, float, float], seed: int
-) -> list[list[int]]:
-    """Indices of the three parts, each sorted, with the same mixture of labels."""
-    sizes = part_sizes(len(labels), fractions)
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed)).tolist()
-    count: dict[int, int] = {}
-    for label in labels:
-        count[label] = count.get(label, 0) + 1
-    # the r-th of m graphs of a class stands at (r + 1/2) / m, so a cut takes as much of each class
-    seen: dict[int, int] = {}
-    place: dict[int, float] = {}
-    for index in order:
-        label = labels[index]
-        place[index] = (seen.get(label, 0) + 0.5) / count[label]
-        seen[label] = seen.get(label, 0) + 1
-    order.sort(key=place.__getitem__)
-    first, second = sizes[0], sizes[0] + sizes[1]
-    return [sorted(order[:first]), sorted(order[first:second]), sorted(order[second:])]
-
-
-def part_sizes(count: int, fractions: tuple[float, float, float]) -> list[int]:
-    """How many of `count` each part gets: rounded, and at least 1 where a part is asked for."""
-    wanted = sum(fraction > 0 for fraction in fractions)
-    if count < wanted:
-        raise ValueError(f"fractions: {count} graphs cannot be divided into {wanted} parts")
-    sizes = [max(round(fraction * count), 1) if fraction else 0 for fraction in fractions]
-    while sum(sizes) != count:
-        step = 1 if sum(sizes) < count else -1
-        sizes[sizes.index(max(sizes))] += step
-    return sizes
+    return Splits(train, validation, test, task, in_all, about)
 
 
 def unit_scale(graphs: Sequence[Data]) -> float:
@@ -136,11 +175,14 @@ def edge_lengths(graph: Data) -> Tensor:
 
 
 def scaled(graph: Data, scale: float, task: Task) -> Data:
-    """A copy with its coordinates and velocities, also those of its target, times `scale`."""
+    """A copy with its coordinates and velocities, and targets that are lengths, times `scale`.
+
+    It carries the scale that it then has, in all: `pos_scale`.
+    """
     copy = graph.clone()
     for name in LENGTHS:
         if name in graph:
             copy[name] = graph[name] * scale
-    if task.level == "coordinates":
+    if task.lengths:
         copy.y = graph.y * scale
-    return copy
+    return stamp(copy, multiplied(graph, scale))

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+#: Coordinates whose squares are finite in float32, also when they are summed.
+LARGEST = 1e18
 #: What the edges that a file has are.
 Joined = Literal["bonds", "mesh", "given"]
 
@@ -43,19 +45,37 @@ class Structure:
     features: dict[str, list[str]] = field(default_factory=dict)  # values meant to be features
     value_units: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)  # other attributes of a PyG graph
+    pos_scale: float = 1.0  # by what the lengths of a graph in memory were multiplied, now undone
+    metadata: dict[str, str | None] = field(default_factory=dict)  # of the table of targets
+    smiles: str = ""  # of a molecule
+
+    @property
+    def called(self) -> str:
+        """Its name, and where it is a molecule its SMILES."""
+        smiles = self.extra.get("smiles")
+        return self.name if smiles in (None, self.name) else f"{self.name}, {smiles}"
 
     def place(self, level: str, index: int, name: str) -> str:
         """What a message calls a value of the graph, a node or an edge."""
         if level in self.rows:
             path, numbers = self.rows[level]
-            return f"{path}, row {numbers[index]}, column {name!r}"
+            called = f" ({self.called})" if level == "graph" else ""
+            return f"{path}, row {numbers[index]}, column {name!r}{called}"
         where = self.where if level == "graph" else f"{self.where}, {level} {index}"
         return f"{where}, {name!r}"
 
 
 def check_sizes(structure: Structure) -> None:
-    """There are as many features as nodes and edges, and faces are of nodes that there are."""
+    """Coordinates are not too large, there are as many features as nodes and edges, and faces are
+    of nodes that there are.
+    """
     nodes = len(structure.pos)
+    largest = float(np.abs(structure.pos).max(initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(
+            f"pos: is up to {largest:.3g}, whose square float32 cannot hold; correct it, or give "
+            "coordinates in a larger unit"
+        )
     edges = None if structure.edges is None else structure.edges.shape[-1]
     for name, array, rows in (
         ("z", structure.z, nodes),
@@ -72,6 +92,8 @@ def check_sizes(structure: Structure) -> None:
         raise ValueError(f"z: is {structure.z.dtype}; atomic numbers are whole numbers")
     if structure.z is not None and structure.x is None and structure.z.min(initial=1) < 1:
         raise ValueError(f"z: holds {structure.z.min()}, which is not an atomic number")
+    if structure.z is not None and structure.x is None and structure.z.max(initial=1) > 118:
+        raise ValueError(f"z: holds {structure.z.max()}, which is not an atomic number")
     face = structure.face
     if face is not None and not (face.ndim == 2 and len(face) == 3):
         raise ValueError(f"face: has shape {list(face.shape)}; it must be [3, F]")

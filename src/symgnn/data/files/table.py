@@ -25,10 +25,11 @@ class Table:
     cells: list[list[str]]
     rows: list[int] = field(repr=False)
 
-    def where(self, index: int, column: str = "") -> str:
-        """What a message calls a cell, or a row."""
+    def where(self, index: int, column: str = "", called: str = "") -> str:
+        """What a message calls a cell, or a row; `called` is what the row tells of."""
         place = f"{self.path}, row {self.rows[index]}"
-        return f"{place}, column {column!r}" if column else place
+        place += f", column {column!r}" if column else ""
+        return f"{place} ({called})" if called else place
 
     def text(self, column: str, option: str = "columns") -> list[str]:
         """The cells of a column; `option` is the one that named it."""
@@ -99,8 +100,14 @@ def not_among(option: str, given: object, known: Iterable[str], what: str) -> st
     lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(given).lower(), lower, 1, 0.5)
     hint = f"did you mean {lower[near[0]]!r}? There are" if near else "there are"
-    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"{option}: {given!r} is not {what}; {hint} {listed or 'none'}"
+    listed = ", ".join(map(shown, names[:12])) + (", ..." if len(names) > 12 else "")
+    return f"{option}: {shown(given)!r} is not {what}; {hint} {listed or 'none'}"
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: a long one by its beginning and end."""
+    text = str(value)
+    return text if len(text) <= 100 else f"{text[:60]} ... {text[-30:]}"
 
 
 def is_number(cell: object) -> bool:
@@ -114,6 +121,13 @@ def is_number(cell: object) -> bool:
     return True
 
 
+def is_missing(cell: object) -> bool:
+    """Whether a cell has no value: it is empty, None or NaN."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in ("", "nan")
+    return cell is None or (isinstance(cell, float | np.floating) and math.isnan(cell))
+
+
 def as_numbers(
     cells: Sequence[object] | np.ndarray, where: Callable[[int], str] = str
 ) -> np.ndarray:
@@ -123,7 +137,7 @@ def as_numbers(
         return array.astype(np.float64)
     for index, cell in enumerate(array.reshape(-1)):
         if not is_number(cell):
-            said = f"{str(cell)!r} is not a number" if str(cell).strip() else "is empty"
+            said = f"{shown(cell)!r} is not a number" if str(cell).strip() else "is empty"
             raise ValueError(f"{where(index)}: {said}; give a number")
         if not math.isfinite(float(cell)):
             raise ValueError(f"{where(index)}: is {cell}; give a finite number")

@@ -12,10 +12,11 @@ import numpy as np
 
 from symgnn.data.files.collection import Troubles
 from symgnn.data.files.features import as_columns
-from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, numbers_of
+from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, label_of, numbers_of
 from symgnn.data.files.structure import Structure
 from symgnn.data.files.table import Table, not_among, read_table
-from symgnn.data.task import Kind, Level, Task
+from symgnn.data.files.vector_targets import Column, all_lengths, refuse_invariant, vectors_of
+from symgnn.data.task import VECTOR_LEVELS, Kind, Level, Task
 
 NODE = "node"
 #: Where values may be, in the order in which they are looked for.
@@ -31,14 +32,39 @@ class Asked:
     id: str = "name"
     level: str | None = None
     kind: str | None = None
+    lengths: bool | None = None  # whether vectors are scaled as coordinates are
+    invariant: bool = False  # whether what looks like vectors is none
+    missing: str = "error"  # or "mask": labels may be missing
+    metadata: tuple[str, ...] = ()  # columns that are no targets
+
+    @property
+    def place(self) -> str | None:
+        """Where the values live: "graph", "node" or "edge"; None if that is not said."""
+        if self.level == "coordinates":
+            return NODE
+        return self.level if self.level is None else VECTOR_LEVELS.get(self.level, self.level)
 
     def __post_init__(self) -> None:
         for name, given, known in (
             ("level", self.level, get_args(Level)),
             ("kind", self.kind, get_args(Kind)),
+            ("missing", self.missing, ("error", "mask")),
         ):
             if given is not None and given not in known:
                 raise ValueError(not_among(name, given, known, "known"))
+        turns = self.level == "coordinates" or self.level in VECTOR_LEVELS
+        if turns and self.kind == "classification":
+            raise ValueError(f"kind: {self.level} are numbers, not classes; leave it out")
+        if turns and self.invariant:
+            raise ValueError(
+                f"invariant: {self.level} turn with the structure; leave it out, or choose another "
+                "level"
+            )
+        if self.lengths is not None and self.level not in VECTOR_LEVELS:
+            raise ValueError(
+                f"lengths: is for {' and '.join(VECTOR_LEVELS)}, but level is {self.level!r}; "
+                "leave it out"
+            )
         twice = [name for name in self.columns or () if (self.columns or ()).count(name) > 1]
         if twice:
             raise ValueError(f"columns: names {twice[0]!r} twice; name it once")
@@ -46,23 +72,57 @@ class Asked:
 
 def attach(
     structures: Sequence[Structure], asked: Asked, troubles: Troubles
-) -> tuple[list[np.ndarray | None], Task | None]:
-    """`y` of each structure, None for those to leave out, and what it is."""
+) -> tuple[list[np.ndarray | None], Task | None, str]:
+    """`y` of each structure, None for those to leave out, and what it is; or why that is not clear.
+
+    Numbers that look like vectors are refused at a level without vectors. If they are the `y` that
+    graphs happen to have, and nothing was asked for, there is no task but the reason.
+    """
     if asked.table is None:
         found = _own(structures, asked, troubles)
         if found is None:
-            return [None] * len(structures), None
+            return [None] * len(structures), None, ""
     else:
         table = read_table(asked.table)
         found = _from_table(structures, table, asked, troubles)
+    n = structures[0].pos.shape[1]
+    if found.level in VECTOR_LEVELS:
+        return *_vectors(found, asked, n, troubles), ""
+    if not asked.invariant and asked.kind != "classification":
+        chosen, nodes = asked.level is not None, len(structures[0].pos)
+        try:
+            refuse_invariant(found.columns, found.level, n, chosen=chosen, nodes=nodes)
+        except ValueError as error:
+            if asked.table is not None or asked.columns is not None or chosen:
+                raise
+            return _numbers(found, asked, troubles), None, str(error)
     kind = asked.kind or kind_of(found, given=asked.table is None and asked.columns is None)
     if kind == "classification":
-        return classes_of(found, troubles)
-    ys: list[np.ndarray | None] = []
-    for cells in found.cells:
-        ys.append(None if cells is None else numbers_of(cells, troubles))
+        return *classes_of(found, troubles, asked.missing == "mask"), ""
     task = Task(found.level, "regression", tuple(found.names), tuple(found.units))  # type: ignore[arg-type]
-    return ys, task
+    return _numbers(found, asked, troubles), task, ""
+
+
+def _vectors(
+    found: Found, asked: Asked, n: int, troubles: Troubles
+) -> tuple[list[np.ndarray | None], Task]:
+    """`y` of vectors `[rows, vectors * n]`, and their task."""
+    vectors = vectors_of(found.columns, n)
+    components = tuple(name for vector in vectors for name in vector.components)
+    task = Task(
+        found.level,  # type: ignore[arg-type]
+        "regression",
+        components,
+        tuple(vector.unit for vector in vectors for _ in vector.components),
+        vectors=tuple(vector.name for vector in vectors),
+        lengths=all_lengths(vectors) if asked.lengths is None else asked.lengths,
+    )
+    return _numbers(found, asked, troubles), task
+
+
+def _numbers(found: Found, asked: Asked, troubles: Troubles) -> list[np.ndarray | None]:
+    masked = asked.missing == "mask"
+    return [None if cells is None else numbers_of(cells, troubles, masked) for cells in found.cells]
 
 
 # ---------------------------------------------------------------- from a table
@@ -74,17 +134,24 @@ def _from_table(
     ids = table.text(asked.id, "id")
     keys = [asked.id]
     level = asked.level or (NODE if NODE in table.columns else "graph")
+    place = asked.place or level
     if level == "edge":
         raise ValueError("level: targets of edges come from the file of edges; leave targets out")
-    if level != "graph":
+    if place != "graph":
         keys.append(NODE)
-    names = list(asked.columns or [name for name in table.columns if name not in keys])
+    left = (*keys, *asked.metadata)
+    names = list(asked.columns or [name for name in table.columns if name not in left])
     if not names:
         raise ValueError(f"{table.path}: has no columns besides {', '.join(keys)}")
     cells = np.array([table.text(name) for name in names], dtype=object).T
     cells = cells.reshape(len(ids), len(names))
     rows = _rows_of(structures, table, ids, asked.id, troubles)
-    if level == "graph":
+    others = {name: table.text(name) for name in table.columns if name not in keys}
+    for structure, mine in zip(structures, rows, strict=True):
+        for name, texts in others.items():
+            own = {label_of(texts[row]) for row in mine or ()}
+            structure.metadata[name] = own.pop() if len(own) == 1 else None
+    if place == "graph":
         _refuse_twice(table, ids, asked.id)
         order: list[list[int] | None] = rows
     else:
@@ -93,11 +160,18 @@ def _from_table(
             for structure, mine in zip(structures, rows, strict=True)
         ]
 
-    def cells_of(mine: list[int]) -> Cells:
-        return Cells(cells[mine], lambda row, column: table.where(mine[row], names[column]))
+    def cells_of(structure: Structure, mine: list[int]) -> Cells:
+        def where(row: int, column: int) -> str:
+            return table.where(mine[row], names[column], structure.called)
 
-    found = [None if mine is None else cells_of(mine) for mine in order]
-    return Found(found, level, names, [table.units.get(name, "") for name in names])
+        return Cells(cells[mine], where)
+
+    found = [
+        None if mine is None else cells_of(structure, mine)
+        for structure, mine in zip(structures, order, strict=True)
+    ]
+    columns = [Column(name, unit=table.units.get(name, "")) for name in names]
+    return Found(found, level, names, [column.unit for column in columns], columns)
 
 
 def _rows_of(
@@ -177,33 +251,50 @@ def _by_node(
 
 def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> Found | None:
     """The values of the structures with these names; None if none are asked for or there."""
+    if asked.columns == ():
+        return None
     wanted = list(asked.columns or ["y"])
     levels: tuple[str, ...] = LEVELS
-    if asked.level is not None:
-        levels = (NODE,) if asked.level == "coordinates" else (asked.level,)
+    if asked.place is not None:
+        levels = (asked.place,)
+
+    masked = asked.missing == "mask" and asked.columns is not None
+    enough = any if masked else all  # a value that is not there is a missing label
+
+    def has(structure: Structure, level: str) -> bool:
+        return enough(name in structure.values[level] for name in wanted)
 
     def those_with(level: str) -> list[Structure]:
-        return [s for s in structures if set(wanted) <= set(s.values[level])]
+        return [s for s in structures if has(s, level)]
 
     # where most have it: all of them, unless those that have not are to be left out
     level = max(levels, key=lambda level: len(those_with(level)))
     having = those_with(level)
-    if len(having) < len(structures):
+    if len(having) < len(structures) and not (masked and having):
         if asked.columns is None:
             return None
         if not having or not troubles.skip:
             raise ValueError(_not_there(structures, wanted, levels))
-        lacking = [s for s in structures if not set(wanted) <= set(s.values[level])]
+        lacking = [s for s in structures if not has(s, level)]
         troubles.add(*(_not_there([s], wanted, levels) for s in lacking))
+    widths = {}
+    for name in wanted:
+        owner = next((s for s in having if name in s.values[level]), None)
+        if owner is None:
+            raise ValueError(_not_there(structures, wanted, levels))
+        widths[name] = _block(owner, level, name).shape[1]
     first = having[0]
     blocks = [
-        [_block(s, level, name) for name in wanted] if set(wanted) <= set(s.values[level]) else None
+        [_block_or_nan(s, level, name, widths[name]) for name in wanted]
+        if masked or has(s, level)
+        else None
         for s in structures
     ]
     names: list[str] = []
-    for name, block in zip(wanted, [_block(first, level, name) for name in wanted], strict=True):
-        width = block.shape[1]
+    columns: list[Column] = []
+    for name, width in widths.items():
         names += [name] if width == 1 else [f"{name}_{index}" for index in range(width)]
+        columns.append(Column(name, width, first.value_units.get(name, "")))
     cells: list[Cells | None] = []
     for structure, mine in zip(structures, blocks, strict=True):
         if mine is None:
@@ -217,13 +308,23 @@ def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> F
             )
         cells.append(Cells(values, partial(_place, structure, level, names)))
     level = asked.level or level
-    return Found(cells, level, names, [first.value_units.get(name, "") for name in names])
+    units = [first.value_units.get(name, "") for name in names]
+    return Found(cells, level, names, units, columns)
 
 
 def _block(structure: Structure, level: str, name: str) -> np.ndarray:
     """Values as `[rows, w]`; of a graph there is one row."""
     array = np.asarray(structure.values[level][name])
     return array.reshape(1, -1) if level == "graph" else as_columns(array)
+
+
+def _block_or_nan(structure: Structure, level: str, name: str, width: int) -> np.ndarray:
+    """As :func:`_block`; NaN where the structure has no such value."""
+    if name in structure.values[level]:
+        return _block(structure, level, name)
+    edges = 0 if structure.edges is None else structure.edges.shape[1]
+    rows = {"graph": 1, "node": len(structure.pos), "edge": edges}[level]
+    return np.full((rows, width), np.nan)
 
 
 def _place(structure: Structure, level: str, names: Sequence[str], row: int, column: int) -> str:

@@ -140,10 +140,17 @@ def rows_below(given: Given) -> Tensor:
     width, rows = len(given.bias), node_table(given)
     if given.domain == "angle":
         assert given.topology.rays is not None
-        rows = move(rows.reshape(2 * given.topology.num_nodes, -1), given.topology.rays.both)
+        rows = move(unstacked(rows, given.plan.ends * width), given.topology.rays.both)
         added = ray_table(given)
         rows = rows if added is None else rows + added
-    return rows.reshape(-1, width)
+    return unstacked(rows, width)
+
+
+def unstacked(table: Tensor, width: int) -> Tensor:
+    """`[rows, places * width] -> [rows * places, width]`; not by -1, which vmap over nothing
+    cannot tell.
+    """
+    return table.reshape(table.shape[0] * (table.shape[1] // width), width)
 
 
 def movement_up(given: Given) -> Movement:

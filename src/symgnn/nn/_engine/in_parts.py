@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from symgnn.nn._engine.chunks import Chunks, Table
-from symgnn.nn._engine.first_half import Given, node_table, ray_table
+from symgnn.nn._engine.first_half import Given, node_table, ray_table, unstacked
 from symgnn.nn._engine.parts import AngleParts, EdgeParts
 from symgnn.nn._engine.rows import assemble, linear, move
 from symgnn.nn._engine.values import LazyValues
@@ -48,8 +48,8 @@ class PartsEngine(WholeEngine):
             return super().measure(given, state)
         topology, read = state.topology, self.chunks.table(state.x).rows
         shift = None
-        if state.shift is not None:
-            shift = self.chunks.table(topology.on_rays(state.shift))
+        if state.edge_shift is not None:
+            shift = self.chunks.table(topology.on_rays(state.edge_shift))
 
         def compute(part: Part) -> Tensor:
             vertex = topology.ray_vertex[part.cut.rays]
@@ -64,7 +64,7 @@ class PartsEngine(WholeEngine):
         """The new value of an update."""
         if update.domain != "angle":
             return super().update(update, state)
-        new = self._mlp(update, state) if update.phi.additive else self._form(update, state)
+        new = self._mlp(update, state) if update.plan.additive else self._form(update, state)
         if update.plan.plain:
             return new
         assert isinstance(new, AngleParts)
@@ -98,9 +98,10 @@ class PartsEngine(WholeEngine):
             else:
                 value = cast(LazyValues, state.get(term.home))
                 map, bias = folded(value, map, bias)
-                in_parts = isinstance(value, AngleParts | EdgeParts)
-                read = value.read_of if in_parts else _rows_of_edges(chunks, value.read)
-                readers.append(read)
+                if isinstance(value, AngleParts | EdgeParts):
+                    readers.append(value.read_of)
+                else:
+                    readers.append(_rows_of_edges(chunks, value.read))
             own.append(chunks.share(map))
         graph = [state.get(term.home).rows for term in plan.graph]
         node = [state.get(term.home).rows for term in plan.node]
@@ -112,7 +113,7 @@ class PartsEngine(WholeEngine):
         phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
         readers, maps, given = self._readers(update, state)
         width = plan.ends * len(phi.bias)
-        table = self.chunks.table(node_table(given).reshape(2 * topology.num_nodes, width))
+        table = self.chunks.table(unstacked(node_table(given), width))
         added = ray_table(given)
         more = None if added is None else self.chunks.table(added)
         assert topology.rays is not None
@@ -124,7 +125,7 @@ class PartsEngine(WholeEngine):
             rays = rays if more is None else rays + more.rows(part.cut.rays)
             here = [(read(part), each) for read, each in zip(readers, maps, strict=True)]
             movement = part.pairs.both if plan.ends == 2 else part.pairs.near
-            return phi.finish(assemble(rays.reshape(-1, len(phi.bias)), movement, here))
+            return phi.finish(assemble(unstacked(rays, len(phi.bias)), movement, here))
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else len(phi.bias))
         folds = plan.folds and not torch.is_autocast_enabled(like.device.type)
@@ -134,7 +135,7 @@ class PartsEngine(WholeEngine):
         phi, plan, chunks = cast(MLP, update.phi), update.plan, self.chunks
         readers, maps, given = self._readers(update, state)
         width = len(phi.bias)
-        table = chunks.table(node_table(given).reshape(-1, width))
+        table = chunks.table(unstacked(node_table(given), width))
 
         def compute(part: EdgePart) -> Tensor:
             if plan.ends == 2:

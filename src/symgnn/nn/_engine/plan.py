@@ -31,10 +31,13 @@ class Term(NamedTuple):
 class Plan:
     """How an update is computed.
 
-    Of an update whose form is additive, `own`, `graph`, `node` and `ray` are its inputs by where
-    they are mapped. The results are added on the way up: graphs to nodes, nodes to edges or rays,
-    rays to angles.
+    Of an update whose form is additive (its second half depends on the sum of the first halves
+    only, as that of an MLP), `own`, `graph`, `node` and `ray` are its inputs by where they are
+    mapped. The results are added on the way up: graphs to nodes, nodes to edges or rays, rays to
+    angles.
     """
+
+    additive: bool
 
     own: tuple[Term, ...]  # on the domain of the update, reductions among them
     graph: tuple[Term, ...]
@@ -54,7 +57,8 @@ class Plan:
 def plan_of(update: Update) -> Plan:
     """The plan of an update."""
     phi, domain = update.phi, update.domain
-    reads = list(enumerate(update.inputs)) if phi.additive else []
+    mlp = update.is_mlp
+    reads = list(enumerate(update.inputs)) if mlp else []
     two = any(
         given.place.startswith(("source", "second"))
         for _, given in reads
@@ -69,7 +73,7 @@ def plan_of(update: Update) -> Plan:
     node: list[tuple[Input, int, int, bool]] = []
     ray: list[tuple[Input, int, int, bool]] = []
     for number, given in reads:
-        home = given if isinstance(given, Reduction) else given.at("")
+        home = given if isinstance(given, Reduction) else given.home
         if given.domain == domain:
             how = update.how(given) if isinstance(given, Reduction) else ""
             own.append(Term(home, (number,), how=how))
@@ -81,9 +85,10 @@ def plan_of(update: Update) -> Plan:
             place, _, incoming = given.place.partition(" ")
             ray.append((home, int(place == "second"), number, bool(incoming)))
     nodes, rays = _grouped(node, places), _grouped(ray, 2 if two else 1)
-    last = getattr(phi, "last", None) if phi.additive else None
+    last = phi.last if isinstance(phi, MLP) and mlp else None
     plain = update.after == After()
     return Plan(
+        mlp,
         tuple(own),
         tuple(graph),
         nodes,
@@ -95,7 +100,11 @@ def plan_of(update: Update) -> Plan:
         and last is not None
         and last.in_features <= last.out_features
         and plain,
-        domain == "angle" and isinstance(phi, MLP) and len(phi.linears) == 2,
+        domain == "angle"
+        and isinstance(phi, MLP)
+        and mlp
+        and type(phi).finish is MLP.finish
+        and len(phi.linears) == 2,
         update.rows_read or not plain,
         _on_lines(update),
         domain == "angle" and type(phi).total is not Form.total,
@@ -125,7 +134,7 @@ def _on_lines(update: Update) -> bool:
     own = [given for given in update.inputs if given.domain == "edge"]
     return (
         update.domain == "edge"
-        and not update.phi.additive
+        and not update.is_mlp
         and type(update.phi).home is not Form.home
         and bool(own)
         and all(isinstance(given, Measure) and given.both_ways for given in own)

@@ -39,7 +39,7 @@ class WholeEngine(Reference):
     def update(self, update: Update, state: State) -> Values:
         """The new value of an update."""
         plan = update.plan
-        new = self._mlp(update, state) if update.phi.additive else self._form(update, state)
+        new = self._mlp(update, state) if plan.additive else self._form(update, state)
         if plan.plain:
             return new
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
@@ -128,8 +128,8 @@ class WholeEngine(Reference):
             assert isinstance(given, Measure)
             return update.typed(_on_lines(given, state))
         if update.lives_on_rays(given):
-            return update.typed(on_rays(given.at(""), False, state))
-        return update.typed(state.get(given.at("")).rows)
+            return update.typed(on_rays(given.home, False, state))
+        return update.typed(state.get(given.home).rows)
 
     def __repr__(self) -> str:
         return "fast"
@@ -160,7 +160,8 @@ def on_rays(home: Input, incoming: bool, state: State) -> Tensor:
         return _edges_to_rays(state.get(home).rows, state.topology, incoming)
     key = ("on rays", home)
     if key not in state.measured:
-        state.measured[key] = as_column(state.function(home)[0](*state.ray_ends))
+        function, _ = state.function(home)
+        state.measured[key] = as_column(function(*state.seen_by(home).ray_ends))
     found: Tensor = state.measured[key]
     return found
 
@@ -170,9 +171,9 @@ def _on_lines(given: Measure, state: State) -> Tensor:
     key, topology = ("on lines", given), state.topology
     if key not in state.measured:
         assert topology.line_index is not None
-        one, other = (lift(state.x, end) for end in topology.line_index)
-        if state.shift is not None:
-            one = one + topology.on_lines(state.shift)
+        one, other = (lift(state.seen_by(given).x, end) for end in topology.line_index)
+        if state.edge_shift is not None:
+            one = one + topology.on_lines(state.edge_shift)
         state.measured[key] = as_column(state.function(given)[0](one, other))
     found: Tensor = state.measured[key]
     return found

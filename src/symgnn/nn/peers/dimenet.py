@@ -18,6 +18,7 @@ from symgnn.nn._engine.grid_products import weigh
 from symgnn.nn.bases import bessel, spherical
 from symgnn.nn.form import Form
 from symgnn.nn.inputs import Measure, a, e, reduce, v
+from symgnn.nn.parameters import reset_parts
 from symgnn.nn.peers.common import Same, embedding
 from symgnn.nn.spec import Network, Spec
 from symgnn.topology import Grid
@@ -95,12 +96,15 @@ def _network(
     )
 
 
-def _dense(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs, bias)
-    glorot_orthogonal(linear.weight, scale=2.0)
-    if bias:
-        nn.init.zeros_(linear.bias)
-    return linear
+class OrthogonalLinear(nn.Linear):
+    """A linear map that starts orthogonal, scaled as by Glorot, with a bias of 0."""
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        super().reset_parameters()
+        glorot_orthogonal(self.weight, scale=2.0)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
 
 class Embed(Form):
@@ -108,12 +112,13 @@ class Embed(Form):
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__(widths, out, hidden)
-        self.basis, self.linear = nn.Linear(widths[2], out), nn.Linear(3 * out, out)
+        self.parts = [widths[0], widths[1], out]
+        self.basis, self.linear = nn.Linear(widths[2], out), nn.Linear(sum(self.parts), out)
 
     def home(self, *values: Tensor) -> Sequence[Tensor]:
         """The map of the concatenation, cut into one for each value."""
         target, source, basis = values
-        of_target, of_source, of_basis = self.linear.weight.chunk(3, 1)
+        of_target, of_source, of_basis = self.linear.weight.split(self.parts, 1)
         basis = F.linear(F.silu(self.basis(basis)), of_basis, self.linear.bias)
         return F.linear(target, of_target), F.linear(source, of_source), basis
 
@@ -128,7 +133,7 @@ class Residual(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.second = _dense(width, width), _dense(width, width)
+        self.first, self.second = OrthogonalLinear(width, width), OrthogonalLinear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
         """`[..., width] -> [..., width]`."""
@@ -141,11 +146,15 @@ def _bilinear(bilinear: int) -> type[Form]:
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, out, hidden)
-            self.message = _dense(widths[0], out)
-            self.radial = _dense(widths[1], out, bias=False)
-            self.angular = _dense(widths[2], bilinear, bias=False)
+            self.message = OrthogonalLinear(widths[0], out)
+            self.radial = OrthogonalLinear(widths[1], out, bias=False)
+            self.angular = OrthogonalLinear(widths[2], bilinear, bias=False)
             self.weight = nn.Parameter(torch.empty(out, bilinear, out))
             nn.init.normal_(self.weight, std=2 / out)
+
+        def reset_parameters(self) -> None:
+            reset_parts(self)
+            nn.init.normal_(self.weight, std=2 / self.out)
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             message, radial, angular = values
@@ -174,20 +183,20 @@ def _product(interaction: int, basis_embedding: int) -> type[Form]:
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, interaction, hidden)
-            self.message = _dense(widths[0], out)
+            self.message = OrthogonalLinear(widths[0], out)
             self.radial = nn.ModuleList(
                 [
-                    _dense(widths[1], basis_embedding, bias=False),
-                    _dense(basis_embedding, out, bias=False),
+                    OrthogonalLinear(widths[1], basis_embedding, bias=False),
+                    OrthogonalLinear(basis_embedding, out, bias=False),
                 ]
             )
             self.angular = nn.ModuleList(
                 [
-                    _dense(widths[2], basis_embedding, bias=False),
-                    _dense(basis_embedding, interaction, bias=False),
+                    OrthogonalLinear(widths[2], basis_embedding, bias=False),
+                    OrthogonalLinear(basis_embedding, interaction, bias=False),
                 ]
             )
-            self.down = _dense(out, interaction, bias=False)
+            self.down = OrthogonalLinear(out, interaction, bias=False)
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             message, radial, angular = values
@@ -218,10 +227,15 @@ def _interaction(before: int, after: int, up: bool = False) -> type[Form]:
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, out, hidden)
-            self.message = _dense(widths[0], out)
-            self.up = _dense(widths[1], out, bias=False) if up else None
+            if not up and widths[1] != out:
+                raise ValueError(
+                    f"hidden: angles have width {widths[1]} and edges {out}; DimeNet adds them, so "
+                    "give both the same"
+                )
+            self.message = OrthogonalLinear(widths[0], out)
+            self.up = OrthogonalLinear(widths[1], out, bias=False) if up else None
             self.before = nn.ModuleList(Residual(out) for _ in range(before))
-            self.linear = _dense(out, out)
+            self.linear = OrthogonalLinear(out, out)
             self.after = nn.ModuleList(Residual(out) for _ in range(after))
 
         def here(self, *values: Tensor) -> Tensor:
@@ -244,7 +258,7 @@ class Weigh(Form):
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__(widths, widths[0], hidden)
-        self.radial = _dense(widths[1], widths[0], bias=False)
+        self.radial = OrthogonalLinear(widths[1], widths[0], bias=False)
 
     def here(self, *values: Tensor) -> Tensor:
         """A message."""
@@ -257,10 +271,14 @@ def _output(layers: int, width: int | None = None) -> type[Form]:
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, out, hidden)
-            self.up = None if width is None else _dense(widths[0], width, bias=False)
+            self.up = None if width is None else OrthogonalLinear(widths[0], width, bias=False)
             inside = width or widths[0]
-            self.linears = nn.ModuleList(_dense(inside, inside) for _ in range(layers))
+            self.linears = nn.ModuleList(OrthogonalLinear(inside, inside) for _ in range(layers))
             self.last = nn.Linear(inside, out, bias=False)
+            nn.init.zeros_(self.last.weight)
+
+        def reset_parameters(self) -> None:
+            reset_parts(self)
             nn.init.zeros_(self.last.weight)
 
         def here(self, *values: Tensor) -> Tensor:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from torch import Tensor
 from torch_geometric.nn import LayerNorm
 
 from symgnn.geometry.symmetry import EVERYTHING
 from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.form import After
-from symgnn.nn.inputs import Operator, d2, e, initial, reduce, v
+from symgnn.nn.inputs import Applied, Operator, d2, e, initial, reduce, v
 from symgnn.nn.peers.common import Linear
 from symgnn.nn.spec import ORDER, READOUTS, Network, Spec
 from symgnn.nn.state import State
@@ -20,7 +18,7 @@ def normalised(width: int, *, whole: bool = False, eps: float = 1e-5) -> Operato
     """Node features with mean 0 and deviation 1, each node's or those of a whole graph together,
     then scaled and shifted by learned numbers; egnn-pytorch's option `norm_feats`.
     """
-    make = partial(_Norm, width, eps, "graph" if whole else "node")
+    make = Applied(_Norm, (width, eps, "graph" if whole else "node"))
     return Operator("normalised(v)", "node", make=make, symmetry=EVERYTHING, of="v")
 
 

@@ -24,7 +24,9 @@ def isogcn() -> Network:
 def _isometric(state: State) -> Isometric:
     """The adjacency tensors of the coordinates as they are."""
     if "isometric" not in state.measured:
-        state.measured["isometric"] = Isometric.of(state.x, state.topology)
+        state.measured["isometric"] = Isometric.of(
+            state.x, state.topology, edge_shift=state.edge_shift
+        )
     found: Isometric = state.measured["isometric"]
     return found
 

@@ -47,31 +47,43 @@ def schnet(
 LOG2 = 0.6931471824645996
 
 
-def after_softplus(linear: nn.Linear, x: Tensor) -> Tensor:
-    """A linear map of the softplus, shifted so that it is 0 at 0: the shift is one of the bias."""
-    return F.linear(F.softplus(x), linear.weight, linear.bias - LOG2 * linear.weight.sum(1))
+class ShiftedForm(Form):
+    """A form whose activation is the softplus, shifted so that it is 0 at 0."""
+
+    def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
+        super().__init__(widths, out, hidden)
+        self.shift = LOG2
+
+    def after_softplus(self, linear: nn.Linear, x: Tensor) -> Tensor:
+        """A linear map of the activation of x: the shift is one of the bias."""
+        bias = linear.bias - self.shift * linear.weight.sum(1)
+        return F.linear(F.softplus(x), linear.weight, bias)
 
 
-def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs, bias)
-    nn.init.xavier_uniform_(linear.weight)
-    if bias:
-        nn.init.zeros_(linear.bias)
-    return linear
+class GlorotLinear(nn.Linear):
+    """A linear map with Glorot's uniform initialisation and a bias of 0."""
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        super().reset_parameters()
+        nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
 
 def _filtered(filters: int) -> type[Form]:
-    class Filtered(Form):
+    class Filtered(ShiftedForm):
         """`(W v_j) * mlp(basis(d)) * cutoff(d)`."""
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, filters, hidden)
-            self.nodes = _linear(widths[0], filters, bias=False)
-            self.first, self.second = _linear(widths[1], filters), _linear(filters, filters)
+            self.nodes = GlorotLinear(widths[0], filters, bias=False)
+            self.first = GlorotLinear(widths[1], filters)
+            self.second = GlorotLinear(filters, filters)
 
         def home(self, *values: Tensor) -> Sequence[Tensor | None]:
             nodes, basis, cutoff = values
-            filters = after_softplus(self.second, self.first(basis)) * cutoff
+            filters = self.after_softplus(self.second, self.first(basis)) * cutoff
             return self.nodes(nodes), filters, None
 
         def here(self, *values: Tensor) -> Tensor:
@@ -81,26 +93,26 @@ def _filtered(filters: int) -> type[Form]:
     return Filtered
 
 
-class Receive(Form):
+class Receive(ShiftedForm):
     """`W' softplus(W sum_j e_ji)`."""
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__(widths, out, hidden)
-        self.first, self.second = _linear(widths[0], out), _linear(out, out)
+        self.first, self.second = GlorotLinear(widths[0], out), GlorotLinear(out, out)
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
-        return after_softplus(self.second, self.first(values[0]))
+        return self.after_softplus(self.second, self.first(values[0]))
 
 
-class Head(Form):
+class Head(ShiftedForm):
     """An MLP with half as many hidden numbers."""
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__(widths, out, hidden)
         half = max(widths[0] // 2, 1)
-        self.first, self.second = _linear(widths[0], half), _linear(half, out)
+        self.first, self.second = GlorotLinear(widths[0], half), GlorotLinear(half, out)
 
     def here(self, *values: Tensor) -> Tensor:
         """A node."""
-        return after_softplus(self.second, self.first(values[0]))
+        return self.after_softplus(self.second, self.first(values[0]))

@@ -14,14 +14,17 @@ COLOURS = {"train": "#134e6f", "validation": "#e07b00"}
 
 
 @plain
-def run_curves(rows: Sequence[Mapping[str, float]]) -> Figure:
+def run_curves(
+    rows: Sequence[Mapping[str, float]], baselines: Mapping[str, float] | None = None
+) -> Figure:
     """Training and validation loss against the epoch, and the other numbers of the validation.
 
     Rows are those of the log, one for each epoch and seed. Lines are means over the seeds, each
-    band reaches from the least to the largest.
+    band reaches from the least to the largest. `baselines` are dashed lines, by the name of the
+    number.
     """
     names = [name.removeprefix("validation_") for name in rows[0] if name.startswith("validation_")]
-    others = [name for name in names if name != "loss"][:4]
+    others = [name for name in names if name.partition(" ")[0] not in ("loss", "mse")][:5]
     count = 1 + len(others)
     columns = min(count, 3)
     lines = -(-count // columns)
@@ -38,6 +41,9 @@ def run_curves(rows: Sequence[Mapping[str, float]]) -> Figure:
                 panel.plot(epochs, mean, color=colour, linewidth=1.5, label=split, marker=marker)
                 panel.fill_between(epochs, least, most, color=colour, alpha=0.15, linewidth=0)
                 low, high = min(low, least.min()), max(high, most.max())
+        trivial = (baselines or {}).get(name)
+        if trivial is not None:
+            panel.axhline(trivial, color="#888888", linewidth=1, linestyle="--", label="baseline")
         panel.set(title=name, xlabel="epoch")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
         if 0 < 10 * low < high < np.inf:

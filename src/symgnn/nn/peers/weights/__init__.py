@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from symgnn.nn.conv import Conv
 from symgnn.nn.model import Model
-from symgnn.nn.peers.weights.common import Names
+from symgnn.nn.peers.weights.common import Names, Reading, check_all_read, same, settings
 from symgnn.nn.peers.weights.egnn import e_gcl, egnn_dense, egnn_network, egnn_sparse
 from symgnn.nn.peers.weights.pyg import dimenet, schnet
 
-READERS: dict[str, Callable[[Any], tuple[Model | Conv, Names]]] = {
+READERS: dict[str, Callable[[Any], Reading]] = {
     "SchNet": schnet,
     "DimeNet": dimenet,
     "DimeNetPlusPlus": dimenet,
@@ -30,49 +30,88 @@ READERS: dict[str, Callable[[Any], tuple[Model | Conv, Names]]] = {
 
 
 def from_peer(module: nn.Module) -> Model | Conv:
-    """A model with the weights of PyG's `SchNet`, `DimeNet` or `DimeNetPlusPlus` or of EGNN's own
-    `EGNN`; or a layer, with those of its `E_GCL` and `E_GCL_vel` or of egnn-pytorch's
-    `EGNN_Sparse` and `EGNN`.
+    """A network with the weights and options of another library's module.
 
-    It gives the same values on the same graph. What cannot be carried over is an error that says
-    what it is. The graph is not built in forward: give the edges that the peer would make. EGNN's
-    own modules sum over the second node of an edge for the first; for ours, which sum at the
-    target, flip their `edge_index`.
+    It gives the same values on the same graph, in the dtype, on the device and in the mode
+    (training or not) of the module; parameters that are frozen stay frozen. An option or a
+    parameter that has no counterpart here is an error that names it. The graph is not built in
+    forward: give the edges that the peer would make. EGNN's own modules sum over the second node
+    of an edge for the first; for ours, which sum at the target, flip their `edge_index`.
+
+    Args:
+        module: PyG's `SchNet`, `DimeNet` or `DimeNetPlusPlus` or EGNN's own `EGNN`, for a model;
+            EGNN's own `E_GCL` or `E_GCL_vel` or egnn-pytorch's `EGNN_Sparse` or `EGNN`, for a
+            layer.
+
+    Returns:
+        A :class:`Model`, or a :class:`Conv` for a layer.
     """
-    model, names = reader_of(module)(module)
-    ours = _parameters(model)
-    for name, theirs in pairs_of(names):
+    reading = reader_of(module)(module)
+    pairs = pairs_of(reading.names)
+    check_all_read(module, reading, pairs)
+    kinds = {(p.dtype, p.device) for p in module.parameters()}
+    if len(kinds) > 1:
+        listed = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise ValueError(
+            f"from_peer: the parameters of this {type(module).__name__} are {listed}; move them to "
+            "one dtype and device first, such as module.double()"
+        )
+    ((dtype, device),) = kinds
+    # before the weights are copied: a copy through another dtype would round them
+    model = reading.model.to(device, dtype)
+    ours = dict(model.named_parameters())
+    for name, theirs in pairs:
         parameter = ours.pop(name)
         with torch.no_grad():
             parameter.copy_(theirs.view_as(parameter))
+        parameter.requires_grad_(theirs.requires_grad)
     left = [name for name, parameter in ours.items() if parameter.requires_grad]
     assert not left, f"from_peer: nothing was read for {left}"
-    like = next(module.parameters())
-    return model.to(like.device, like.dtype)
+    return model.train(module.training)
 
 
 def to_peer(model: Model | Conv, module: nn.Module) -> nn.Module:
-    """Copy the weights of a model into a peer's module of the same sizes, and give that."""
-    fitting, names = reader_of(module)(module)
-    ours, expected = _parameters(model), _parameters(fitting)
-    for name, parameter in expected.items():
-        if name not in ours or ours[name].shape != parameter.shape:
+    """Copy the weights of a model into a peer's module of the same options and sizes.
+
+    Args:
+        model: A network as :func:`from_peer` gives it.
+        module: The peer's module; it is changed in place. It must have the options of the model,
+            and a dtype that holds the model's numbers.
+
+    Returns:
+        The module.
+    """
+    reading = reader_of(module)(module)
+    called = type(module).__name__
+    ours, expected = dict(model.named_parameters()), dict(reading.model.named_parameters())
+    for name in (*expected, *ours):
+        if name not in ours or name not in expected or ours[name].shape != expected[name].shape:
             raise ValueError(
-                f"to_peer: {name} does not fit; the {type(module).__name__} was made for another "
-                "network or for other sizes"
+                f"to_peer: {name} does not fit; the {called} was made for another network or for "
+                "other sizes"
             )
-    for name, theirs in pairs_of(names):
-        with torch.no_grad():
+    here, there = settings(model), settings(reading.model)
+    for name in (*there, *here):
+        if not same(here.get(name), there.get(name)):
+            raise ValueError(
+                f"to_peer: {name} does not fit; it is {here.get(name)!r} in the model and "
+                f"{there.get(name)!r} in the {called}"
+            )
+    pairs = pairs_of(reading.names)
+    for name, theirs in pairs:
+        if torch.promote_types(ours[name].dtype, theirs.dtype) != theirs.dtype:
+            raise ValueError(
+                f"to_peer: {name} is {ours[name].dtype}, which {theirs.dtype} of the {called} "
+                "would round; convert the module first, such as module.double()"
+            )
+    with torch.no_grad():
+        for name, theirs in pairs:
             theirs.copy_(ours[name].view_as(theirs))
     return module
 
 
-def _parameters(model: nn.Module) -> dict[str, Tensor]:
-    return dict(model.named_parameters())
-
-
-def reader_of(module: nn.Module) -> Callable[[Any], tuple[Model | Conv, Names]]:
-    """What makes a network of ours of a module, and names its weights."""
+def reader_of(module: nn.Module) -> Callable[[Any], Reading]:
+    """The function that makes a network of ours from a module, and names its weights."""
     name = type(module).__name__
     if name == "EGNN" and hasattr(module, "edge_mlp"):
         return egnn_dense

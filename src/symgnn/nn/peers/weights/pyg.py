@@ -7,33 +7,65 @@ from typing import Any
 import numpy as np
 import torch
 
-from symgnn.nn.bases import Spherical
+from symgnn.nn.bases import Gaussians, Spherical
 from symgnn.nn.build import build
-from symgnn.nn.model import Model
-from symgnn.nn.peers.weights.common import Names, refuse, same_swish
+from symgnn.nn.peers.schnet import ShiftedForm
+from symgnn.nn.peers.weights.common import (
+    Names,
+    Reading,
+    cannot,
+    known_attributes,
+    must_be,
+    refuse,
+    same_swish,
+)
+
+#: How PyG calls the aggregations that a graph read-out can have here.
+READOUTS = {"SumAggregation": "sum", "MeanAggregation": "mean", "MaxAggregation": "max"}
+SCHNET = """hidden_channels num_filters num_interactions num_gaussians cutoff dipole mean std scale
+    atomref sum_aggr readout embedding interaction_graph distance_expansion interactions lin1 act
+    lin2 initial_atomref atomic_mass"""
+DIMENET = "cutoff max_num_neighbors num_blocks rbf sbf emb output_blocks interaction_blocks"
 
 
-def schnet(peer: Any) -> tuple[Model, Names]:
+def schnet(peer: Any) -> Reading:
     """PyG's `SchNet`."""
+    known_attributes(peer, SCHNET)
+    # a mean or a deviation of 0 is set, too
+    for name in ("mean", "std", "atomref", "scale"):
+        must_be(peer, **{name: (getattr(peer, name), None)})
+    readout, graph = type(peer.readout).__name__, type(peer.interaction_graph).__name__
+    must_be(peer, interaction_graph=(graph, "RadiusInteractionGraph"))
     refuse(
         peer,
         dipole=peer.dipole,
-        mean=peer.mean is not None,
-        std=peer.std is not None,
-        atomref=peer.atomref is not None,
-        scale=peer.scale is not None,
+        readout=None if readout in READOUTS else readout,
     )
-    how = "mean" if "mean" in type(peer.readout).__name__.lower() else "sum"
+    activations = [peer.act, *(a for i in peer.interactions for a in (i.act, i.mlp[1]))]
+    for act in activations:
+        must_be(peer, act=(type(act).__name__, "ShiftedSoftplus"))
+        must_be(peer, shift=(act.shift, peer.act.shift))
+    for layer in peer.interactions:
+        must_be(peer, cutoff=(layer.conv.cutoff, peer.cutoff))
     model = build(
         "schnet",
         hidden=peer.hidden_channels,
-        layers=peer.num_interactions,
+        layers=_layers(peer, peer.interactions, "num_interactions"),
+        outputs=peer.lin2.out_features,
         filters=peer.num_filters,
         basis=peer.num_gaussians,
         cutoff=peer.cutoff,
         types=peer.embedding.num_embeddings,
-        aggregation={"e->v": "sum", "pool": how},
+        aggregation={"e->v": "sum", "pool": READOUTS[readout]},
     )
+    # the peer's constants are those of the default dtype in which it was made
+    basis = model.measures["gaussians"]
+    assert isinstance(basis, Gaussians)
+    basis.centres = peer.distance_expansion.offset.detach().clone()
+    basis.sharpness = peer.distance_expansion.coeff
+    for form in model.modules():
+        if isinstance(form, ShiftedForm):
+            form.shift = peer.act.shift
     names = {
         "blocks.0.updates.node.phi.embedding": peer.embedding,
         "readouts.0.updates.node.phi.first": peer.lin1,
@@ -48,13 +80,26 @@ def schnet(peer: Any) -> tuple[Model, Names]:
             f"{node}.first": layer.conv.lin2,
             f"{node}.second": layer.lin,
         }
-    return model, names
+    return Reading(model, names)
 
 
-def dimenet(peer: Any) -> tuple[Model, Names]:
+def _layers(peer: Any, layers: Any, option: str) -> int:
+    """How many layers there are; at least one."""
+    if not len(layers):
+        raise cannot(peer, f"{option}=0")
+    return len(layers)
+
+
+def dimenet(peer: Any) -> Reading:
     """PyG's `DimeNet` and `DimeNetPlusPlus`."""
+    known_attributes(peer, DIMENET)
+    layers = _layers(peer, peer.interaction_blocks, "num_blocks")
     plus = hasattr(peer.interaction_blocks[0], "lin_down")
-    same_swish(peer, peer.emb.act)
+    same_swish(peer, *(part.act for part in peer.modules() if hasattr(part, "act")))
+    for basis in (peer.rbf, peer.sbf):
+        exponents = basis.envelope.p - 1, peer.rbf.envelope.p - 1
+        must_be(peer, cutoff=(basis.cutoff, peer.cutoff), envelope_exponent=exponents)
+    must_be(peer, num_radial=(peer.sbf.num_radial, peer.rbf.freq.numel()))
     block, output = peer.interaction_blocks[0], peer.output_blocks[0]
     options: dict[str, Any] = {
         "degrees": peer.sbf.num_spherical,
@@ -77,13 +122,13 @@ def dimenet(peer: Any) -> tuple[Model, Names]:
     model = build(
         "dimenet++" if plus else "dimenet",
         hidden=block.lin.out_features,
-        layers=len(peer.interaction_blocks),
+        layers=layers,
         outputs=output.lin.out_features,
         **options,
     )
-    basis = model.measures["spherical"]
-    assert isinstance(basis, Spherical)
-    basis.tabulate(_closed_forms(peer.sbf))
+    spherical = model.measures["spherical"]
+    assert isinstance(spherical, Spherical)
+    spherical.tabulate(_closed_forms(peer.sbf))
     names: Names = {
         "measures.bessel.frequencies": peer.rbf.freq,
         "blocks.0.updates.node.phi.embedding": peer.emb.emb,
@@ -99,7 +144,7 @@ def dimenet(peer: Any) -> tuple[Model, Names]:
         names[f"{node}.last"] = output.lin
         if plus:
             names[f"{node}.up"] = output.lin_up
-    return model, names
+    return Reading(model, names)
 
 
 def _interaction(name: str, block: Any, plus: bool) -> Names:
