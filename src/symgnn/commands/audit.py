@@ -40,6 +40,20 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         metavar="NAME",
         help="an input that turns with the graph, such as vel or x[3:6]",
     )
+    audit.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=TYPE",
+        help="an input that moves with the graph, such as --input spin=pseudovector",
+    )
+    audit.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help='measure this alone, and exit with 1 if it does not hold, such as --group "E(n)"',
+    )
     audit.add_argument("--elements", type=int, default=12, help="of each kind (default 12)")
     audit.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
     audit.add_argument(
@@ -77,17 +91,19 @@ def run(options: argparse.Namespace) -> int:
         data = read_graph(options.data)
     data = _joined(data, options.radius)
     vectors = options.vector or [name for name in ("vel",) if trained and name in data]
-    for group in options.expect:
+    for group in [*options.expect, *options.group]:
         kinds_of(group)  # a wrong name is known before anything is measured
     report = audit(
         model,
         data,
-        outputs=_outputs(options.output),
+        outputs=_types(options.output, "--output", "forces=vector"),
+        inputs=_types(options.input, "--input", "spin=pseudovector"),
+        groups=options.group or None,
         vectors=vectors,
         elements=options.elements,
         seed=options.seed,
     )
-    answers = [report.holds(group) for group in options.expect]
+    answers = [report.holds(group) for group in [*options.group, *options.expect]]
     _say(json.dumps(report.to_dict(), allow_nan=False) if options.json else str(report))
     if options.out is not None:
         page = _write(report, options.out)
@@ -103,10 +119,10 @@ def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def _outputs(given: list[str]) -> dict[str, str] | None:
+def _types(given: list[str], option: str, example: str) -> dict[str, str] | None:
     for text in given:
         if "=" not in text:
-            raise ValueError(f"--output: {text!r} has no '='; pass NAME=TYPE, forces=vector")
+            raise ValueError(f"{option}: {text!r} has no '='; pass NAME=TYPE, {example}")
     return {text.partition("=")[0]: text.partition("=")[2] for text in given} or None
 
 
