@@ -43,6 +43,7 @@ def test_it_has_exactly_the_group(group: str) -> None:
     model = symmetrised(made(), group, outputs=OUTPUTS)
     outputs = {"energy": "invariant", **OUTPUTS}
     assert_symmetric(model, molecule(), [group, "permutations"], outputs=outputs, **QUICK)
+    model(molecule().pos)
     assert model.calls == (8 if group in ("O(3)", "E(3)", "E(n)") else 4)
     if group[0] == "S":
         energy = audit(model, molecule(), outputs={"energy": "invariant"}, **QUICK)
@@ -145,8 +146,8 @@ def test_wrong_options(options, message) -> None:
 def test_outputs_that_may_be_vectors_have_to_be_declared() -> None:
     with pytest.raises(ValueError, match=r"outputs: 'push' has shape \[9, 3\], which may be"):
         symmetrised(made(), "O(3)")(molecule().pos)
+    model = symmetrised(lambda pos, batch: pos.sum(), "O(3)")
     with pytest.raises(ValueError, match="batch: has several graphs"):
-        model = symmetrised(lambda pos, batch: pos.sum(), "O(3)")
         model(torch.randn(4, 3), torch.tensor([0, 0, 1, 1]))
     with pytest.raises(ValueError, match="none of which is called pos"):
         symmetrised(lambda a, b: a.sum(), "O(3)")(torch.randn(4, 3), torch.randn(4, 3))

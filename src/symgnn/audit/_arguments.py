@@ -41,7 +41,7 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
 
     Of TorchScript the schema is read, and of what `torch.compile` gave the module inside.
     """
-    inner = getattr(function, "_orig_mod", function)  # of torch.compile
+    inner: Any = getattr(function, "_orig_mod", function)  # of torch.compile
     if isinstance(inner, nn.DataParallel | nn.parallel.DistributedDataParallel):
         inner = inner.module
     if getattr(inner, "takes_what_the_model_takes", False):  # a wrapper of this package
