@@ -11,7 +11,8 @@ import warnings
 import pytest
 
 from audit import record_zoo
-from audit.zoo import ZOO, Exhibit
+from audit.exhibit import Exhibit
+from audit.zoo import ZOO
 from symgnn.audit import Report, audit
 
 
