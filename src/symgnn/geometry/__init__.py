@@ -1,6 +1,13 @@
 """Maths on coordinates in n dimensions: what is measured, what keeps it, and random elements."""
 
-from symgnn.geometry.local import TRANSFORMATIONS, Flex, NoSuchTransformation, Torsion
+from symgnn.geometry.local import (
+    TRANSFORMATIONS,
+    AngleFlex,
+    Flex,
+    NoSuchTransformation,
+    Redrawing,
+    Torsion,
+)
 from symgnn.geometry.measures import angle, direction, kappa, length, ray_pairs, squared_distance
 from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
 from symgnn.geometry.symmetry import (
@@ -41,11 +48,13 @@ __all__ = [
     "SIMILARITIES",
     "TRANSFORMATIONS",
     "Affine",
+    "AngleFlex",
     "Dilation",
     "Flex",
     "Inversion",
     "NoSuchTransformation",
     "Permutation",
+    "Redrawing",
     "Reflection",
     "Rotation",
     "SpecialConformal",

@@ -1,6 +1,6 @@
-"""Maps that move parts of a graph: turns about a bridge, and deformations that keep edge lengths.
+"""Maps that move parts of a graph: torsions, flexes, redrawings and angle flexes.
 
-Both are made for the coordinates they are given: parameters are computed in float64 on the CPU and
+They are made for the coordinates they are given: parameters are computed in float64 on the CPU and
 cast when the map is applied.
 """
 
@@ -14,7 +14,9 @@ import networkx as nx
 import torch
 from torch import Generator, Tensor
 
+from symgnn.geometry.angle_rigidity import angle_flexed
 from symgnn.geometry.base import Transformation, check_dimension, like
+from symgnn.geometry.redrawing import redrawn
 from symgnn.geometry.rigidity import flexed
 from symgnn.geometry.sampling import Cloud, cloud_of, random_rotation
 from symgnn.geometry.transformations import (
@@ -170,14 +172,12 @@ class Torsion(Transformation):
 
 
 @dataclass(frozen=True, eq=False)
-class Flex(Transformation):
-    """A deformation that keeps the lengths of all edges, and no more than that.
+class _Displacement(Transformation):
+    """Moves each node by what leads from `original` to `displaced`, both `[N, n]`.
 
-    It moves each node by what leads from `original` to `displaced`, both `[N, n]`, and is exact
-    only for the coordinates it was made for.
+    It has its property only for the coordinates that it was made for.
     """
 
-    name: ClassVar[str] = "flex"
     original: Tensor
     displaced: Tensor
 
@@ -185,6 +185,13 @@ class Flex(Transformation):
         check_dimension(self.name, pos, self.displaced.size(1))
         _check_nodes(self.name, pos, len(self.displaced))
         return pos + like(self.displaced - self.original, pos)
+
+
+@dataclass(frozen=True, eq=False)
+class Flex(_Displacement):
+    """A deformation that keeps the lengths of all edges, and no more than that."""
+
+    name: ClassVar[str] = "flex"
 
     @classmethod
     def random(
@@ -205,8 +212,7 @@ class Flex(Transformation):
         graph = _graph(cloud, edge_index)
         if not 1e-3 <= size <= 10:
             raise ValueError(f"size: must lie in [0.001, 10], got {size}; pass e.g. 0.3")
-        pairs = torch.tensor(sorted(map(sorted, graph.edges)), dtype=torch.long).reshape(-1, 2).T
-        displaced = flexed(cloud, pairs, size, generator) if len(pos) > 1 else None
+        displaced = flexed(cloud, _pairs(graph), size, generator) if len(pos) > 1 else None
         if displaced is None:
             raise NoSuchTransformation(
                 "flex: the framework is rigid, no motion that keeps its edge lengths was found; "
@@ -214,6 +220,77 @@ class Flex(Transformation):
             )
         # the cloud may share its memory with pos
         return cls(cloud.points.clone(), displaced)
+
+
+@dataclass(frozen=True, eq=False)
+class Redrawing(_Displacement):
+    """A parallel redrawing: every edge keeps its direction and may change its length.
+
+    It keeps the angles at the vertices.
+    """
+
+    name: ClassVar[str] = "redrawing"
+
+    @classmethod
+    def random(
+        cls, pos: Tensor, edge_index: Tensor | None = None, *, generator: Generator | None = None
+    ) -> Self:
+        """A random one, in which every edge has between 0.3 and 4 times its length.
+
+        It is drawn from the redrawings that are neither translations nor dilations. The linear
+        algebra is dense: meant for graphs of at most a few hundred nodes.
+        """
+        cloud = cloud_of(pos)
+        pairs = _pairs(_graph(cloud, edge_index))
+        displaced = redrawn(cloud, pairs, generator) if len(pos) > 1 else None
+        if displaced is None:
+            raise NoSuchTransformation(
+                "redrawing: the directions of the edges fix the graph up to translations and "
+                "dilations; use a graph with fewer edges"
+            )
+        return cls(cloud.points.clone(), displaced)
+
+
+@dataclass(frozen=True, eq=False)
+class AngleFlex(_Displacement):
+    """A deformation that keeps the angles at all vertices and turns each vertex by its own rotation.
+
+    It is neither a similarity nor made of torsions and redrawings.
+    """
+
+    name: ClassVar[str] = "angle-flex"
+
+    @classmethod
+    def random(
+        cls,
+        pos: Tensor,
+        edge_index: Tensor | None = None,
+        *,
+        generator: Generator | None = None,
+        size: float = 0.3,
+    ) -> Self:
+        """A random one, by which some node goes about `size` times the cloud's radius.
+
+        The random direction is taken in the null space of the angle rigidity matrix, without
+        similarities, torsions and redrawings, and followed in small steps. The linear algebra is
+        dense: meant for graphs of at most a hundred nodes.
+        """
+        cloud = cloud_of(pos)
+        graph = _graph(cloud, edge_index)
+        if not 1e-3 <= size <= 10:
+            raise ValueError(f"size: must lie in [0.001, 10], got {size}; pass e.g. 0.3")
+        displaced = angle_flexed(cloud, graph, size, generator) if len(pos) > 1 else None
+        if displaced is None:
+            raise NoSuchTransformation(
+                "angle-flex: no motion was found that keeps the angles at the vertices, beyond "
+                "similarities, torsions and redrawings; use a graph with fewer edges"
+            )
+        return cls(cloud.points.clone(), displaced)
+
+
+def _pairs(graph: nx.Graph) -> Tensor:
+    """The ends of the edges `[2, E]`, each edge once."""
+    return torch.tensor(sorted(map(sorted, graph.edges)), dtype=torch.long).reshape(-1, 2).T
 
 
 #: Every kind of transformation by its name.
@@ -230,5 +307,7 @@ TRANSFORMATIONS: dict[str, type[Transformation]] = {
         Affine,
         Torsion,
         Flex,
+        Redrawing,
+        AngleFlex,
     )
 }
