@@ -11,7 +11,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from symgnn.geometry import EVERYTHING, Symmetry
 from symgnn.nn import GN, build
-from symgnn.nn.sources import v
+from symgnn.nn.inputs import v
 
 PICTURES = Path(__file__).parent / "pictures"
 BLOCKS = ["gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "combined", "cgn"]
@@ -28,7 +28,7 @@ def symmetries() -> dict[Symmetry, list[str]]:
             model = build(name, dimension=3, coordinate_map=psi)
             label = model.network.name + ("" if psi == "identity" else "*")
             found.setdefault(model.symmetry, []).append(label)
-    blind = build(GN.but(inputs=[v]))
+    blind = build(GN.replace(inputs=[v]))
     found.setdefault(blind.symmetry, []).append("GN without coordinates")
     return found
 

@@ -185,7 +185,7 @@ def test_demo_agrees_with_the_derivation() -> None:
 
 def test_demo_notices_a_wrong_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """A specification that promises too much is found out."""
-    wrong = symgnn.nn.GN.but(
+    wrong = symgnn.nn.GN.replace(
         inputs=[symgnn.nn.Measure("x", "node", symmetry=symgnn.geometry.EUCLIDEAN, width=None)]
     )
     monkeypatch.setattr(demo, "ARCHITECTURES", {"gn": wrong})

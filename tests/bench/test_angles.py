@@ -10,15 +10,15 @@ from nn.peers import E_GCL
 from symgnn.bench import egnn, products, shapes
 from symgnn.bench.angles import AngleUpdate, Concatenated
 from symgnn.bench.products import Product
-from symgnn.nn import from_peer, tiles
+from symgnn.nn import from_peer
+from symgnn.nn._engine.policy import using_policy
 from symgnn.topology import Topology
 
 
 @pytest.mark.parametrize("shape", shapes.SHAPES, ids=lambda shape: shape.name)
 @pytest.mark.parametrize("worth", [2**60, 0], ids=["at once", "tiles"])
-def test_both_updates_are_the_same(shape, worth, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_updates_are_the_same(shape, worth) -> None:
     """In values, and in the gradients of all that they read."""
-    monkeypatch.setattr(tiles, "WORTH_TILES", worth)
     torch.manual_seed(0)
     batch = shape.batch(quick=True)
     batch.pos = batch.pos.double()
@@ -29,7 +29,8 @@ def test_both_updates_are_the_same(shape, worth, monkeypatch: pytest.MonkeyPatch
     a = torch.randn(ours.topology.num_angles, 8, dtype=torch.float64, requires_grad=True)
     inputs, found = [v, a, *ours.parameters()], []
     for module in (ours, theirs):
-        out = module(v, a)
+        with using_policy(worth_tiles=worth):
+            out = module(v, a)
         found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     for mine, plain in zip(*found, strict=True):
         most = float(plain.detach().abs().max())

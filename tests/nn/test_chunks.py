@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.nn import build
+from symgnn.nn._engine.chunks import Chunks
 from symgnn.nn.architectures import ARCHITECTURES
-from symgnn.nn.chunks import Chunks
 from symgnn.topology import KNNGraph
 
 INDEX = torch.tensor([3, 0, 0, 5, 3, 1, 2, 3])

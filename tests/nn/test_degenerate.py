@@ -23,7 +23,7 @@ from helpers import (
 from symgnn.data import polytope
 from symgnn.geometry import angle
 from symgnn.nn import ARCHITECTURES, EGCN, NeighbourSum, Spec, build, reduce
-from symgnn.nn.sources import a, d2, e, theta, v
+from symgnn.nn.inputs import a, d2, e, theta, v
 from symgnn.topology import Topology
 
 MAPS = ("identity", "neighbour-sum", "egcn")

@@ -12,9 +12,9 @@ from helpers import distance, generic_edges, graph, rng, without_features
 from symgnn.geometry.symmetry import EUCLIDEAN
 from symgnn.nn import ARCHITECTURES, PEERS, Conv, Form, Measure, Spec, build, initial, reduce
 from symgnn.nn.bases import bessel, cosine_cutoff, fourier, gaussians, spherical
+from symgnn.nn.inputs import a, d2, e, position, theta, v
 from symgnn.nn.peers.common import Linear, Same
 from symgnn.nn.peers.egnn import normalised
-from symgnn.nn.sources import a, d2, e, position, theta, v
 
 NODES = {"node": [v, reduce(e)]}
 
@@ -133,7 +133,7 @@ def test_names_in_a_state_dict() -> None:
         "measures.gaussians_2.centres",
         "measures.bessel_2.frequencies",
     ]
-    swapped = model_of(spec.but(edge=[edge[0], *edge[3:], *edge[1:3]]))
+    swapped = model_of(spec.replace(edge=[edge[0], *edge[3:], *edge[1:3]]))
     assert float(swapped.measures["gaussians"].centres[-1]) == 4.0
 
 
@@ -208,7 +208,7 @@ def test_forms_and_mlps_read_the_same_on_rays(case: str) -> None:
     data.x = data.u = None
     options = {"layers": 1, "mlp_layers": 0, "edge_features": 2}
     plain = model_of(spec, **options)
-    form = model_of(spec.but(forms={"angle": Concatenated}), **options)
+    form = model_of(spec.replace(forms={"angle": Concatenated}), **options)
     form.load_state_dict(plain.state_dict())
     assert distance(plain(data), form(data)) < 1e-13
 

@@ -10,13 +10,13 @@ from torch_geometric.data import Batch, Data
 from nn.peers import molecules
 from symgnn.geometry import TRANSFORMATIONS
 from symgnn.nn import COORDINATE_MAPS, SDGN, CoordinateMap, EGNNMap, Model, Scale, Shift, build
-from symgnn.nn.sources import d2, e, position, reduce, u, v
+from symgnn.nn.inputs import d2, e, position, reduce, u, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
 
 MAPS = [name for name in COORDINATE_MAPS if name != "identity"]
 #: A network that scales and reads raw coordinates, which SDGN does not.
-RAW = SDGN.but(name="raw", inputs=[v, position])
+RAW = SDGN.replace(name="raw", inputs=[v, position])
 
 
 def model_of(spec: str | Spec, psi: str | CoordinateMap, task: str, n: int = 3, **options) -> Model:

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from helpers import train_ensemble
 from nn.peers import molecules
 from symgnn.nn import ARCHITECTURES, PEERS, EGNNMap, Spec, build
-from symgnn.nn.sources import d2, e, reduce, v
+from symgnn.nn.inputs import d2, e, reduce, v
 from symgnn.train import Ensemble
 
 BLOCKS = [*ARCHITECTURES, "egnn", "isogcn"]

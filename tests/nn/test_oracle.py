@@ -22,12 +22,12 @@ from torch_geometric.data import Batch, Data
 from nn import oracle
 from nn.oracle import Oracle
 from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, DGN, EGCN, Model, NeighbourSum, build, reduce
-from symgnn.nn.sources import e, position, u, v
+from symgnn.nn.inputs import e, position, u, v
 from symgnn.topology import Topology
 
 TOLERANCE = 1e-10
 #: Reads coordinates in every layer, so that a shift or a rotation in an earlier one shows.
-DGN_POSITION = DGN.but(name="DGN+position", node=[reduce(e), v, position, u])
+DGN_POSITION = DGN.replace(name="DGN+position", node=[reduce(e), v, position, u])
 
 MOVEMENTS = ("e->v", "a->v", "a->e", "v->u", "e->u", "a->u", "x->v", "x->u", "pool")
 MIXED = dict(

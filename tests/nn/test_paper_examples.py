@@ -22,11 +22,11 @@ from symgnn.geometry import (
     kappa,
 )
 from symgnn.nn import GN
-from symgnn.nn.sources import v
+from symgnn.nn.inputs import v
 
 SAME, APART = 1e-12, 1e-5
 SEEDS = range(3)
-BLIND = GN.but(name="GN without coordinates", inputs=[v])
+BLIND = GN.replace(name="GN without coordinates", inputs=[v])
 
 
 def gaps(architecture, graphs, **options):

@@ -16,9 +16,9 @@ from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
 from symgnn.nn import EGNNMap, Form, Spec, build, from_peer, to_peer
 from symgnn.nn.bases import gaussians
+from symgnn.nn.inputs import d2, e, position, reduce, v
 from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import pairs_of, reader_of
-from symgnn.nn.sources import d2, e, position, reduce, v
 from symgnn.topology import Topology, knn_graph
 from symgnn.train import Ensemble
 
@@ -95,9 +95,7 @@ def test_dimenet_in_its_published_size(name: str, dtype: torch.dtype) -> None:
 def test_an_edge_and_its_reverse_share_what_depends_on_their_length(name: str) -> None:
     batch, ours = molecules(torch.float64), from_peer(pyg(name).double())
     rows: list[int] = []
-    update = next(
-        u for block in ours.blocks for u in block.updates.values() if getattr(u, "on_lines", False)
-    )
+    update = next(u for block in ours.blocks for u in block.updates.values() if u.plan.on_lines)
     home = update.phi.home
     update.phi.home = lambda *values: (rows.append(len(values[-1])), home(*values))[1]
     both = ours(batch)

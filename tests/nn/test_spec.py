@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from symgnn.nn import AGN, DGN, After, Measure, Spec, reduce
+from symgnn.nn.inputs import a, d2, e, theta, u, v
 from symgnn.nn.peers.common import Linear
 from symgnn.nn.peers.egnn import normalised
-from symgnn.nn.sources import a, d2, e, theta, u, v
 
 WRONG = {
     "unplaced node": (lambda: Spec("s", edge=[v]), "edge: reads v; write v.source or v.target"),
@@ -17,8 +17,8 @@ WRONG = {
     "too coarse": (lambda: Spec("s", node=[reduce(u)]), r"node: cannot read reduce\(u\)"),
     "end missing": (lambda: Spec("s", edge=[reduce(a)]), r"write reduce\(a, 'source'\)"),
     "end too much": (lambda: Spec("s", node=[reduce(a, "source")]), "leave the place out"),
-    "placed": (lambda: reduce(v.source), "reduce: takes a source where it lives"),
-    "twice": (lambda: reduce(reduce(e)), "reduce: takes a source where it lives"),
+    "placed": (lambda: reduce(v.source), "reduce: takes an input without a place"),
+    "twice": (lambda: reduce(reduce(e)), "reduce: takes an input without a place"),
     "after of inputs": (
         lambda: Spec("s", node=[v], after={"inputs": After(activation=True)}),
         "^after: s has no update for 'inputs'; it has updates for 'node'$",
@@ -43,7 +43,7 @@ WRONG = {
     "placed input": (lambda: Spec("s", node=[v], inputs=[v.source]), "^inputs: has v.source;"),
 }
 WRONG_TYPES = {
-    "no source": (lambda: Spec("s", edge=["v"]), "^edge: reads 'v', which is not a source"),
+    "no source": (lambda: Spec("s", edge=["v"]), "^edge: reads 'v', which is not an input"),
     "no form": (lambda: Spec("s", node=[v], forms={"node": "Linear"}), "^forms: 'node' is 'Lin"),
     "no After": (lambda: Spec("s", node=[v], after={"node": True}), "^after: 'node' is True"),
     "not hashable": (
@@ -82,5 +82,5 @@ def test_print() -> None:
 
 
 def test_a_measure_may_be_read_in_several_places() -> None:
-    spec = AGN.but(name="s", angle=[d2.first, d2.second, theta], edge=[d2, v.source])
+    spec = AGN.replace(name="s", angle=[d2.first, d2.second, theta], edge=[d2, v.source])
     assert spec.reads == frozenset("vxeau")

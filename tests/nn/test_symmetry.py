@@ -56,7 +56,7 @@ from symgnn.nn import (
     build,
     reduce,
 )
-from symgnn.nn.sources import a, d2, e, position, theta, u, v
+from symgnn.nn.inputs import a, d2, e, position, theta, u, v
 from symgnn.topology import Topology
 
 KEPT, BROKEN = 1e-9, 1e-4
@@ -414,7 +414,7 @@ def test_a_map_that_nobody_reads_takes_nothing_away(psi):
 
 
 def test_a_network_without_coordinates_keeps_everything():
-    blind = GN.but(name="blind", inputs=[v])
+    blind = GN.replace(name="blind", inputs=[v])
     model = random_model(blind, **FEATURES)
     assert model.symmetry == EVERYTHING
     assert str(model.symmetry) == "every map of the coordinates, permutations"
@@ -436,7 +436,7 @@ def test_a_position_that_nobody_reads_takes_nothing_away():
 @pytest.mark.parametrize("make", [NeighbourSum, EGCN, lambda **k: EGCN(over="neighbours", **k)])
 def test_neighbour_maps_with_and_without_bound(make):
     """Unbounded they are affine; the bound on growth, which is a length, leaves similarities."""
-    blind = GN.but(name="blind", inputs=[v])
+    blind = GN.replace(name="blind", inputs=[v])
     options = {"task": "coordinates", **FEATURES}
     free = random_model(blind, coordinate_map=make(max_growth=None), **options)
     assert free.symmetry == AFFINE
@@ -495,7 +495,7 @@ RADIUS = Measure(
 
 
 def test_the_declared_symmetry_of_a_measure_is_intersected():
-    spec = DGN.but(name="falling", edge=[e, v.target, v.source, d2, HEIGHT, u])
+    spec = DGN.replace(name="falling", edge=[e, v.target, v.source, d2, HEIGHT, u])
     model = random_model(spec, **FEATURES)
     assert model.symmetry == Symmetry(["permutation", "translation"])
     assert_kept(model)
@@ -514,14 +514,14 @@ def test_a_measure_of_angles_and_one_on_rays():
         per_ray=lambda rays: torch.nn.functional.normalize(rays, dim=-1),
         symmetry=ANGLES,
     )
-    spec = AGN.but(name="cosines", angle=[v.vertex, v.first, v.second, a, cosine, u])
+    spec = AGN.replace(name="cosines", angle=[v.vertex, v.first, v.second, a, cosine, u])
     model = random_model(spec, **FEATURES)
     assert model.symmetry == ANGLES
     assert_kept(model)
     assert_broken(
         lambda seed: random_model(spec, seed=seed, noise=0.4, **FEATURES), CONFORMAL, spec
     )
-    upright = spec.but(angle=[v.vertex, HEIGHT.first, HEIGHT.second, cosine, theta])
+    upright = spec.replace(angle=[v.vertex, HEIGHT.first, HEIGHT.second, cosine, theta])
     model = random_model(upright, **FEATURES)
     assert model.symmetry == Symmetry(["permutation", "translation"])
     assert_kept(model)
@@ -564,7 +564,7 @@ def test_a_shift_that_nobody_reads_is_not_noticed():
 
 def test_positions_in_a_later_layer():
     """Raw coordinates may be read by any update, not only at the start."""
-    spec = DGN.but(name="absolute", node=[reduce(e), v, u, position])
+    spec = DGN.replace(name="absolute", node=[reduce(e), v, u, position])
     model = random_model(spec, dimension=3, **FEATURES)
     assert model.symmetry == PERMUTATIONS
     assert_kept(model)
@@ -577,7 +577,7 @@ def test_positions_in_a_later_layer():
 
 def test_scaling_adds_dilations_to_what_reads_positions():
     """The longest edge is divided out, but the origin is not moved."""
-    model = random_model(GN.but(name="scaled", scaling=2.0), dimension=3, **FEATURES)
+    model = random_model(GN.replace(name="scaled", scaling=2.0), dimension=3, **FEATURES)
     assert model.symmetry == Symmetry(["permutation", "dilation"])
     assert_kept(model)
 

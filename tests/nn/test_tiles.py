@@ -7,7 +7,8 @@ from torch_geometric.data import Batch
 
 import symgnn
 from helpers import train_ensemble
-from symgnn.nn import tiles
+from symgnn.nn._engine import tiles
+from symgnn.nn._engine.policy import Policy, using_policy
 from symgnn.train import Ensemble
 
 
@@ -27,14 +28,13 @@ def model(name: str = "agn", aggregation: str = "mean", **options) -> nn.Module:
 
 def both(monkeypatch: pytest.MonkeyPatch, run) -> tuple:
     """What `run` gives with all angles at once, and in tiles of about 25 angles."""
-    monkeypatch.setattr(tiles, "WORTH_TILES", 2**60)
-    whole = run()
-    monkeypatch.setattr(tiles, "WORTH_TILES", 0)
-    monkeypatch.setattr(tiles, "TILE", 400)
+    with using_policy(worth_tiles=2**60):
+        whole = run()
     used = []
     original = tiles._hidden
     monkeypatch.setattr(tiles, "_hidden", lambda *a: used.append(1) or original(*a))
-    cut = run()
+    with using_policy(worth_tiles=0, tile=400):
+        cut = run()
     assert len(used) > 10
     return whole, cut
 
@@ -67,7 +67,7 @@ def test_values_and_two_derivatives(name, aggregation, psi, width, batch, monkey
 
 def test_residual_and_gate(batch, monkeypatch) -> None:
     after = {"angle": symgnn.nn.After(activation=True, gate=True)}
-    net = model(symgnn.nn.AGN.but(after=after))
+    net = model(symgnn.nn.AGN.replace(after=after))
 
     def run() -> list[Tensor]:
         out = net(batch)
@@ -120,7 +120,7 @@ def test_many_initialisations(width, batch, monkeypatch) -> None:
 
 def test_when() -> None:
     """Counting those that vmap computes at once."""
-    rays, angles = torch.zeros(10, 64), tiles.WORTH_TILES // 64
+    rays, angles = torch.zeros(10, 64), Policy().worth_tiles // 64
     assert not tiles.worth_tiles(rays, angles, 64)
     assert tiles.worth_tiles(rays, angles + 1, 64)
     seen = []

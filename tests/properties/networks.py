@@ -30,9 +30,9 @@ from symgnn.nn import (
     reduce,
 )
 from symgnn.nn.bases import bessel, cosine_cutoff, fourier, gaussians, spherical
+from symgnn.nn.inputs import DOMAINS, a, d2, e, kappa, position, theta, u, v
 from symgnn.nn.peers.common import Linear
 from symgnn.nn.peers.isogcn import LAPLACIAN, SQUARED_GRADIENT
-from symgnn.nn.sources import DOMAINS, a, d2, e, kappa, position, theta, u, v
 from symgnn.topology import Topology
 
 TASKS = ("graph", "node", "edge", "coordinates")

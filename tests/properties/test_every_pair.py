@@ -151,6 +151,6 @@ def test_edges_that_are_not_there_have_features_of_zero() -> None:
 def test_all_pairs_need_the_edges_before_the_coordinates() -> None:
     from symgnn.nn import DGN
 
-    spec = DGN.but(order=["coordinates", "angle", "edge", "node", "graph"])
+    spec = DGN.replace(order=["coordinates", "angle", "edge", "node", "graph"])
     with pytest.raises(ValueError, match=r"^coordinate_map: egcn .* comes after the coordinates"):
         build(spec, coordinate_map="egcn", task="coordinates")

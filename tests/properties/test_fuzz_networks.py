@@ -204,7 +204,7 @@ def concatenated(case: Case) -> Model | None:
         return None
     forms = {domain: Concatenated for domain in ("angle", "edge", "node", "graph") if spec[domain]}
     try:
-        return case.again(spec.but(forms={**forms, **spec.forms}))
+        return case.again(spec.replace(forms={**forms, **spec.forms}))
     except ValueError as error:  # a form has to have all its inputs, in one direction
         refused = ("which is not there", "differs between an edge and its reverse")
         assert any(reason in str(error) for reason in refused), error  # noqa: PT017
@@ -322,7 +322,7 @@ def _holds_something(block: Block) -> bool:
     """
     if isinstance(block.map, EGNNMap) and block.map.normalise is True:
         return True
-    return any(source in (LAPLACIAN, SQUARED_GRADIENT) for source in block.sources)
+    return any(source in (LAPLACIAN, SQUARED_GRADIENT) for source in block.inputs)
 
 
 # ------------------------------------------------------------------ the tests

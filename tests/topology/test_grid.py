@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import both_ways
-from symgnn.nn.forms import weigh
+from symgnn.nn._engine.grid_products import weigh
 from symgnn.topology import Topology
 
 

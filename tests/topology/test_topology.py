@@ -26,8 +26,8 @@ from helpers import (
 )
 from symgnn.geometry import Permutation, angle
 from symgnn.nn import AGN
-from symgnn.nn.movements import move
-from symgnn.nn.sources import a, theta, u, v
+from symgnn.nn._engine.rows import move
+from symgnn.nn.inputs import a, theta, u, v
 from symgnn.topology import AddTopology, Movement, Topology
 from symgnn.topology.rays import joined, ranks_of
 
@@ -313,9 +313,11 @@ def test_angle_features_are_in_the_order_of_angle_index(chunk):
     given_angles.angle_attr = angles.unsqueeze(1)
 
     reads = [v.vertex, v.first, v.second]
-    measured = random_model(AGN.but(angle=[*reads, theta, u]), layers=1, chunk=chunk, **FEATURES)
+    measured = random_model(
+        AGN.replace(angle=[*reads, theta, u]), layers=1, chunk=chunk, **FEATURES
+    )
     given_ = random_model(
-        AGN.but(angle=[*reads, a, u]), layers=1, angle_features=1, chunk=chunk, **FEATURES
+        AGN.replace(angle=[*reads, a, u]), layers=1, angle_features=1, chunk=chunk, **FEATURES
     )
     given_.load_state_dict(measured.state_dict())
     error = distance(measured(data), given_(given_angles))

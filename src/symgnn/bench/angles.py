@@ -17,12 +17,12 @@ from symgnn.bench.steps import HIDDEN, model_step, network, training_step
 from symgnn.bench.suite import Part, Suite
 from symgnn.experiments import polytopes
 from symgnn.experiments.polytopes import Row
-from symgnn.nn import AGN, tiles
-from symgnn.nn.angle_fields import AngleField
-from symgnn.nn.inputs import start
-from symgnn.nn.phi import Phi
-from symgnn.nn.sources import theta
-from symgnn.nn.update import Update, Width
+from symgnn.nn import AGN, MLP, Engine
+from symgnn.nn._engine.policy import using_policy
+from symgnn.nn.form import Width
+from symgnn.nn.inputs import theta
+from symgnn.nn.state import start
+from symgnn.nn.update import Update
 from symgnn.topology import Topology
 
 FINDING = (
@@ -37,19 +37,17 @@ class AngleUpdate(nn.Module):
     def __init__(self, batch: Batch, hidden: int = HIDDEN) -> None:
         super().__init__()
         sizes = {"v": hidden, "e": 0, "a": hidden, "u": 0}
-        self.update = Update("angle", AGN.angle, sizes, hidden, Width(hidden), {})
+        self.update = Update("angle", AGN.angle, sizes, hidden, Width(hidden), {}, rows_read=False)
+        self.engine = Engine()
         self.topology, self.pos = Topology.of(batch), batch.pos
         state, _ = start(AGN, self.pos, self.topology)
-        field = state.get(theta)
-        assert isinstance(field, AngleField)
-        (self.theta,) = (field.rows_of(part) for part in self.topology.parts())
+        self.theta = state.get(theta).rows
 
     def forward(self, v: Tensor, a: Tensor) -> Tensor:
         """`[N, h], [A, h] -> [N, h]`."""
-        state, _ = start(AGN, self.pos, self.topology, x=v, angle_attr=a)
-        given, _ = start(AGN, self.pos, self.topology, angle_attr=self.theta)
-        state.measured[theta] = given.a
-        value: Tensor = self.update(state, keep=False).reduce("node", "sum")
+        state, _ = start(AGN, self.pos, self.topology, x=v, angle_attr=a, engine=self.engine)
+        state.measured[theta] = self.engine.values(state, "angle", self.theta)
+        value: Tensor = self.update(state).reduce("node", "sum")
         return value
 
 
@@ -59,7 +57,7 @@ class Concatenated(nn.Module):
     def __init__(self, update: AngleUpdate) -> None:
         super().__init__()
         phi = update.update.phi
-        assert isinstance(phi, Phi)
+        assert isinstance(phi, MLP)
         self.first, self.last = phi.linears
         self.theta, self.angles = update.theta, update.topology.angle_index
 
@@ -132,11 +130,8 @@ def in_tiles(counts: Sequence[int], rounds: Rounds) -> Iterator[Claim]:
         step = model_step(model, batch)
 
         def run(worth: int, step: Callable[[], None] = step) -> None:
-            before, tiles.WORTH_TILES = tiles.WORTH_TILES, worth
-            try:
+            with using_policy(worth_tiles=worth):
                 step()
-            finally:
-                tiles.WORTH_TILES = before
 
         times = rounds.alternate({"at once": partial(run, 2**60), "tiles": partial(run, 0)})
         ratio: Spread = paired(times["at once"], times["tiles"])

@@ -287,11 +287,28 @@ def _is_sparse(value: object) -> bool:
 
 def _old_angles(old: Data, new: Data, order: Tensor) -> Tensor:
     """The number that each angle of a relabelled graph had before `[A]`."""
-    from symgnn.topology import Topology  # which builds on this package
 
     def keys(angles: Tensor) -> Tensor:
         j, i, k = angles
         return (i * old.num_nodes + j) * old.num_nodes + k
 
-    before, after = (Topology.build(g.edge_index, g.num_nodes).angle_index for g in (old, new))
+    before, after = (angles_of(graph.edge_index) for graph in (old, new))
     return torch.searchsorted(keys(before), keys(order.to(after.device)[after]))
+
+
+def angles_of(edge_index: Tensor) -> Tensor:
+    """The angles (j, i, k) of a graph, j and k different neighbours of i, `[2, E] -> [3, A]`.
+
+    Sorted by i, j and k; neighbours are those along edges in either direction, each once.
+    """
+    straight = edge_index[:, edge_index[0] != edge_index[1]]
+    rays = torch.cat([straight, straight.flip(0)], 1).unique(dim=1)  # of vertices and neighbours
+    vertex, neighbour = rays
+    degree = torch.bincount(vertex)
+    start = degree.cumsum(0) - degree
+    first = torch.arange(len(vertex), device=vertex.device).repeat_interleave(degree[vertex])
+    row = torch.arange(len(first), device=vertex.device)
+    before = degree[vertex].cumsum(0) - degree[vertex]
+    second = start[vertex[first]] + row - before[first]
+    first, second = first[first != second], second[first != second]
+    return torch.stack([neighbour[first], vertex[first], neighbour[second]])

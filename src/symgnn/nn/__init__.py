@@ -1,6 +1,7 @@
 """Blocks as specifications of what they read, and models made of them."""
 
-from symgnn.nn import sources
+from symgnn.nn import inputs
+from symgnn.nn._engine.engine import Engine
 from symgnn.nn.architectures import (
     AGN,
     AGN_DISTANCES,
@@ -17,24 +18,17 @@ from symgnn.nn.architectures import (
 from symgnn.nn.block import Block
 from symgnn.nn.build import COORDINATE_MAPS, build
 from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
-from symgnn.nn.coordinate_maps import (
-    EGCN,
-    CoordinateMap,
-    NeighbourSum,
-    Rigid,
-    Scale,
-    Shift,
-)
+from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.exporting import export
-from symgnn.nn.forms import After, Form
+from symgnn.nn.form import MLP, After, Form
+from symgnn.nn.inputs import Applied, Input, Measure, Operator, initial, reduce
 from symgnn.nn.isometric import Isometric
 from symgnn.nn.model import Model
-from symgnn.nn.network import Network
+from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.peers import PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
-from symgnn.nn.sources import Measure, Operator, Source, initial, reduce
-from symgnn.nn.spec import Spec
+from symgnn.nn.spec import Network, Spec
 
 __all__ = [
     "AGN",
@@ -49,10 +43,12 @@ __all__ = [
     "DGN",
     "EGCN",
     "GN",
+    "MLP",
     "PEERS",
     "SDGN",
     "AGNConv",
     "After",
+    "Applied",
     "Block",
     "CGNConv",
     "CombinedConv",
@@ -60,8 +56,10 @@ __all__ = [
     "CoordinateMap",
     "DGNConv",
     "EGNNMap",
+    "Engine",
     "Form",
     "GNConv",
+    "Input",
     "Isometric",
     "Measure",
     "Model",
@@ -72,13 +70,12 @@ __all__ = [
     "SDGNConv",
     "Scale",
     "Shift",
-    "Source",
     "Spec",
     "build",
     "export",
     "from_peer",
     "initial",
+    "inputs",
     "reduce",
-    "sources",
     "to_peer",
 ]

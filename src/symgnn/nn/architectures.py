@@ -4,7 +4,7 @@ Equation names are those of "Symmetry-driven graph neural networks" (Farina and 
 All are in the order angle, edge, node, coordinates, graph.
 """
 
-from symgnn.nn.sources import a, d2, e, kappa, position, reduce, theta, u, v
+from symgnn.nn.inputs import a, d2, e, kappa, position, reduce, theta, u, v
 from symgnn.nn.spec import Spec
 
 #: The standard graph network, eq. (gnn). The nodes start with their coordinates as features.
@@ -25,7 +25,7 @@ DGN = Spec(
 )
 
 #: DGN on coordinates scaled by 1 / (longest edge of the graph).
-SDGN = DGN.but(name="SDGN", scaling=1.0)
+SDGN = DGN.replace(name="SDGN", scaling=1.0)
 
 #: The angle preserving graph network, eq. (angulaGN). It keeps similarities and torsions, not
 #: inversions: those keep the angles between curves, not those between the chords of three points.
@@ -39,19 +39,19 @@ AGN = Spec(
 
 #: The four variants of AGN in the appendix. Where a directed graph has no edge i -> j for e_ij,
 #: the edge j -> i stands in.
-AGN_EDGES = AGN.but(
+AGN_EDGES = AGN.replace(
     name="AGN+edges",
     angle=[v.vertex, v.first, v.second, e.first, e.second, a, theta, u],
 )
-AGN_DISTANCES = AGN.but(
+AGN_DISTANCES = AGN.replace(
     name="AGN+distances",
     angle=[v.vertex, v.first, v.second, a, d2.first, d2.second, theta, u],
 )
-AGN_TO_EDGES = AGN.but(
+AGN_TO_EDGES = AGN.replace(
     name="AGN-to-edges",
     edge=[e, v.source, v.target, reduce(a, "target"), reduce(a, "source"), u],
 )
-AGN_RAW = AGN.but(
+AGN_RAW = AGN.replace(
     name="AGN-raw",
     angle=[],
     node=[v, reduce(e), reduce(theta), u],
@@ -59,11 +59,11 @@ AGN_RAW = AGN.but(
 )
 
 #: DGN and AGN together. The graph reads the angles too, which the paper's example leaves open.
-COMBINED = AGN.but(name="Combined", edge=[v.source, v.target, e, d2, u])
+COMBINED = AGN.replace(name="Combined", edge=[v.source, v.target, e, d2, u])
 
 #: The conformal graph network: AGN with kappa in place of the angle, so that the whole Moebius
 #: group keeps it.
-CGN = AGN.but(name="CGN", angle=[v.vertex, v.first, v.second, a, kappa, u])
+CGN = AGN.replace(name="CGN", angle=[v.vertex, v.first, v.second, a, kappa, u])
 
 ARCHITECTURES: dict[str, Spec] = {
     spec.name.lower(): spec
@@ -80,8 +80,3 @@ ARCHITECTURES: dict[str, Spec] = {
         CGN,
     )
 }
-
-# what the nodes, edges or graphs of the last layer become, for each task
-GRAPH_READOUT = Spec("graph", node=[v], graph=[reduce(v)])
-NODE_READOUT = Spec("node", node=[v])
-EDGE_READOUT = Spec("edge", edge=[v.source, v.target])

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from symgnn.geometry.measures import direction, length, squared_distance
 from symgnn.geometry.symmetry import ANGLES, LENGTHS
-from symgnn.nn.sources import Applied, Measure
+from symgnn.nn.inputs import Applied, Measure
 
 
 def gaussians(count: int, cutoff: float) -> Measure:

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
-from symgnn.nn.coordinate_maps import CoordinateMap, all_pairs_state
-from symgnn.nn.form_update import FormUpdate
-from symgnn.nn.inputs import inputs_read
-from symgnn.nn.sources import DOMAINS, VALUE_OF, Reduction, Source
-from symgnn.nn.spec import Spec
+from symgnn.nn.coordinate_maps import CoordinateMap
+from symgnn.nn.form import Width
+from symgnn.nn.inputs import VALUE_OF, Input, Reduction
+from symgnn.nn.spec import Spec, inputs_read
 from symgnn.nn.state import State
-from symgnn.nn.update import Update, Width
+from symgnn.nn.update import Update
 
 
-def live(
-    spec: Spec, moves: frozenset[str], wanted: frozenset[str]
+def used_steps(
+    spec: Spec, map_reads: frozenset[str], wanted: frozenset[str]
 ) -> tuple[set[str], frozenset[str]]:
-    """Which steps of a block matter, if only the values `wanted` are read after it.
+    """The steps of a block that are used, if only the values `wanted` are read after it.
 
-    `moves` is what the coordinate map reads (nothing: the coordinates stay). Gives the steps and
-    the values wanted before the block. What nobody reads is not computed, has no parameters and
-    takes no symmetry away.
+    Unused updates are not built and do not affect the derived symmetry.
+
+    Args:
+        spec: The block.
+        map_reads: What the coordinate map reads; empty if the coordinates stay.
+        wanted: Which of v, e, a, u, x are read after the block.
+
+    Returns:
+        The steps, and the values that are read before the block.
     """
     steps: set[str] = set()
     for step in reversed(spec.order):
         if step == "coordinates":
-            if moves and "x" in wanted:
+            if map_reads and "x" in wanted:
                 steps.add(step)
-                wanted |= moves
+                wanted |= map_reads
         elif spec[step] and VALUE_OF[step] in wanted:
             steps.add(step)
-            wanted = (wanted - {VALUE_OF[step]}).union(*(s.needs for s in spec[step]))
+            wanted = (wanted - {VALUE_OF[step]}).union(*(each.needs for each in spec[step]))
             if step in spec.after and spec.after[step].residual:
                 wanted |= {VALUE_OF[step]}
     return steps, wanted
@@ -43,8 +47,15 @@ def live(
 class Block(nn.Module):
     """A specification with its parameters.
 
-    `sizes` are the widths of v, e, a and u before the block (0: not there) and `out` the widths
-    that the updates give them. `wanted` names the values that are read after the block.
+    Args:
+        spec: What each update reads.
+        sizes: The widths of v, e, a and u before the block; 0 where a value is not there.
+        out: The widths that the updates give them.
+        width: The sizes of the MLPs.
+        aggregation: "sum", "mean" or "max" for each movement.
+        coordinate_map: The map psi; None if the coordinates stay.
+        wanted: The values that are read after the block.
+        dimension: The number of coordinates, where it is needed.
     """
 
     def __init__(
@@ -59,11 +70,11 @@ class Block(nn.Module):
         dimension: int | None = None,
     ) -> None:
         super().__init__()
-        moves = coordinate_map.reads if coordinate_map is not None else frozenset()
+        map_reads = coordinate_map.reads if coordinate_map is not None else frozenset()
         self.spec = spec
-        self.steps, self.reads = live(spec, moves, wanted)
-        kept = wanted | (moves if "coordinates" in self.steps else frozenset())
-        self.keep = {domain: VALUE_OF[domain] in kept for domain in DOMAINS}
+        self.steps, self.reads = used_steps(spec, map_reads, wanted)
+        if "coordinates" in self.steps:
+            wanted |= map_reads
         self.sizes = dict(sizes)
         self.updates = nn.ModuleDict()
         self.map: CoordinateMap | None = None
@@ -74,77 +85,91 @@ class Block(nn.Module):
                 assert coordinate_map is not None
                 coordinate_map.make(self.sizes, width, spec, dimension)
                 self.map = coordinate_map
-            else:
-                value = VALUE_OF[step]
-                form = spec.forms.get(step)
-                make = Update if form is None else partial(FormUpdate, form)
-                update = make(
-                    step,
-                    spec[step],
-                    self.sizes,
-                    out[value],
-                    width,
-                    aggregation,
-                    dimension,
-                    spec.after.get(step),
-                )
-                self.updates[step], self.sizes[value] = update, update.out
+                continue
+            value = VALUE_OF[step]
+            update = Update(
+                step,
+                spec[step],
+                self.sizes,
+                out[value],
+                width,
+                aggregation,
+                dimension,
+                spec.after.get(step),
+                form=spec.forms.get(step),
+                rows_read=value in wanted or self._rows_read(step, aggregation),
+            )
+            self.updates[step], self.sizes[value] = update, update.out
+        inputs = self.inputs
+        #: Whether an update reads or makes values on angles.
+        self.needs_angles = "angle" in self.updates or any(
+            isinstance(each, Reduction) and each.of.domain == "angle" for each in inputs
+        )
+        #: Whether an update computes something once for an edge and its reverse.
+        self.uses_lines = any(update.plan.on_lines for update in self._updates())
+
+    def _updates(self) -> list[Update]:
+        return list(self.updates.values())  # type: ignore[arg-type]
+
+    def _rows_read(self, step: str, aggregation: Mapping[str, str]) -> bool:
+        """Whether a later step reads the result of this one other than by sums and means."""
+        order = list(self.spec.order)
+        for later in order[order.index(step) + 1 :]:
+            if later == "coordinates" or later not in self.steps:
+                continue
+            for each in self.spec[later]:
+                summed = isinstance(each, Reduction) and aggregation[each.movement(later)] != "max"
+                if VALUE_OF[step] in each.needs and not summed:
+                    return True
+        return False
 
     def forward(self, state: State) -> State:
-        """Update the state, in place, and give it back."""
+        """Update the state, in place, and return it."""
         for step in self.spec.order:
             if step == "coordinates":
                 if self.map is not None:
                     self.map.move(state)
             elif step in self.updates:
-                if step == "edge" and self.map is not None and self.map.all_pairs:
-                    state.messages = self.updates[step](all_pairs_state(state))
-                value = self.updates[step](state, self.keep[step])
-                setattr(state, VALUE_OF[step], value)
+                update = self.updates[step]
+                if step == "edge" and self.map is not None:
+                    self.map.before_edges(update, state)  # type: ignore[arg-type]
+                setattr(state, VALUE_OF[step], update(state))
         return state
 
     @property
-    def needs_angles(self) -> bool:
-        """Whether an update reads or makes values on angles."""
-        return "angle" in self.updates or any(
-            isinstance(source, Reduction) and source.of.domain == "angle" for source in self.sources
-        )
-
-    @property
-    def uses_lines(self) -> bool:
-        """Whether an update works once for an edge and its reverse."""
-        return any(isinstance(u, FormUpdate) and u.on_lines for u in self.updates.values())
-
-    @property
-    def sources(self) -> list[Source]:
+    def inputs(self) -> list[Input]:
         """All that the updates read."""
-        return [s for update in self.updates.values() for s in update.sources]  # type: ignore[union-attr]
-
-    def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
-        for update in self.updates.values():
-            update.reset_parameters()  # type: ignore[operator]
-        if self.map is not None:
-            self.map.reset_parameters()
+        return [each for update in self._updates() for each in update.inputs]
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the sources that are read, and the map where it is read, are invariant to."""
+        """What the inputs of the updates, and the map where it is used, are invariant to."""
         kept = EVERYTHING
-        for source in self.sources:
-            kept &= source.keeps or EVERYTHING
+        for each in self.inputs:
+            kept &= each.keeps or EVERYTHING
         return kept & self.map.keeps if self.map is not None else kept
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        for update in self._updates():
+            update.reset_parameters()
+        if self.map is not None:
+            self.map.reset_parameters()
 
 
 def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symmetry:
-    """What blocks in a row are invariant to, from what they read; with `coordinates`, what those
-    that come out are equivariant to as well.
+    """What blocks in a row are invariant to, derived from their inputs and coordinate maps.
+
+    Args:
+        spec: That of the first block.
+        blocks: All of them.
+        coordinates: Whether coordinates come out, which have to be equivariant.
     """
     kept = EVERYTHING
     for block in blocks:
         kept &= block.symmetry
-    for source in inputs_read(spec, blocks[0].reads):
-        kept &= source.keeps or EVERYTHING
+    for each in inputs_read(spec, blocks[0].reads):
+        kept &= each.keeps or EVERYTHING
     # a common motion of all nodes goes unnoticed only by what does not see the origin
     if coordinates or "translation" not in kept:
         for block in blocks:

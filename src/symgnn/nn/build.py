@@ -10,17 +10,19 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
-from symgnn.nn.coordinate_maps import EGCN, CoordinateMap, NeighbourSum, Rigid, Scale, Shift
-from symgnn.nn.inputs import OPTIONS, check_inputs
+from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
+from symgnn.nn.feature_checks import OPTIONS
+from symgnn.nn.form import Width
+from symgnn.nn.inputs import DOMAINS, VALUE_OF
 from symgnn.nn.model import Model
-from symgnn.nn.network import ANSWERS, Network, network_of
+from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
-from symgnn.nn.sources import DOMAINS, VALUE_OF
-from symgnn.nn.spec import Spec
-from symgnn.nn.update import Width
-from symgnn.nn.vectors import RAYS, VECTOR_TASKS
+from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
+from symgnn.nn.state import Reference
+from symgnn.nn.vectors import RAYS
 
 AGGREGATIONS = ("sum", "mean", "max")
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
@@ -63,6 +65,7 @@ def build(
     scaling: float | None = None,
     chunk: int | None = None,
     rays: str | None = None,
+    engine: str | Reference = "fast",
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -106,6 +109,8 @@ def build(
         rays: What vectors are made of: "plain" rays (if not given) give vectors that grow with
             the coordinates, as displacements do; "unit" rays give vectors that do not, such as
             normals (see :class:`symgnn.nn.vectors.Vectors`).
+        engine: "fast"; or "reference", which computes every update as it is written, and is what
+            the fast one is tested against.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
@@ -115,7 +120,7 @@ def build(
     if scaling is not None:
         if spec.scaling is None:
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
-        spec = spec.but(scaling=_positive("scaling", scaling))
+        spec = spec.replace(scaling=_positive("scaling", scaling))
     if not graph_state:
         spec = spec.without("graph")
     network = replace(network, layer=spec)
@@ -184,7 +189,7 @@ def build(
         task=task,
         outputs=outputs,
         dimension=dimension,
-        chunk=chunk,
+        engine=engine_of(engine, chunk),
         rays=rays or "plain",
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import ClassVar
 
 from torch import Tensor, nn
 
 from symgnn.geometry.symmetry import Symmetry
+from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import AGN, CGN, COMBINED, DGN, GN, SDGN
 from symgnn.nn.block import Block, symmetry_of
 from symgnn.nn.build import (
@@ -19,21 +19,13 @@ from symgnn.nn.build import (
     spec_of,
     widths_of,
 )
-from symgnn.nn.chunks import Chunks
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.inputs import (
-    check_dimension,
-    check_features,
-    check_inputs,
-    check_velocity,
-    first_sizes,
-    inputs_read,
-    start,
-)
+from symgnn.nn.feature_checks import check_dimension, check_features, check_velocity
+from symgnn.nn.form import Width
+from symgnn.nn.inputs import DOMAIN_OF
 from symgnn.nn.parameters import InputModules, reset_parts
-from symgnn.nn.sources import DOMAIN_OF
-from symgnn.nn.spec import Spec
-from symgnn.nn.update import Width
+from symgnn.nn.spec import Spec, check_inputs, first_sizes, inputs_read
+from symgnn.nn.state import Reference, start
 from symgnn.topology import Topology
 from symgnn.topology.checks import check_positions
 
@@ -57,6 +49,7 @@ class Conv(nn.Module):
         coordinate_map: As for :func:`symgnn.nn.build`.
         dimension: The number of coordinates, where it is needed (GN).
         chunk: How many angles may be in memory at once; None for all.
+        engine: As for :func:`symgnn.nn.build`.
     """
 
     def __init__(
@@ -74,6 +67,7 @@ class Conv(nn.Module):
         coordinate_map: str | CoordinateMap = "identity",
         dimension: int | None = None,
         chunk: int | None = None,
+        engine: str | Reference = "fast",
     ) -> None:
         super().__init__()
         self.spec = spec_of(architecture)
@@ -85,7 +79,7 @@ class Conv(nn.Module):
         self.dimension = dimension
         self.in_channels, self.out_channels = in_channels, out_channels
         self.features = {"v": in_channels, "e": edge_dim or 0}
-        self.chunk = chunk
+        self.engine = engine_of(engine, chunk)
         embedding = widths_of("hidden", hidden, 64)
         widths = widths_of("mlp_hidden", hidden if mlp_hidden is None else mlp_hidden, embedding)
         psi = coordinate_map_of(coordinate_map)
@@ -110,8 +104,8 @@ class Conv(nn.Module):
                 f"{self.block.sizes['v']}; give that"
             )
         check_inputs(self.spec, "in_channels", in_channels)
-        inputs = inputs_read(self.spec, self.block.reads)
-        self.measures = InputModules([*inputs, *self.block.sources])
+        start_inputs = inputs_read(self.spec, self.block.reads)
+        self.measures = InputModules([*start_inputs, *self.block.inputs])
 
     @property
     def symmetry(self) -> Symmetry:
@@ -137,7 +131,7 @@ class Conv(nn.Module):
                 len(pos),
                 batch,
                 angles=self.block.needs_angles,
-                whole=self.chunk is None,
+                whole=self.engine.whole,
                 pairs=self.block.map is not None and self.block.map.all_pairs,
                 lines=self.block.uses_lines,
             )
@@ -146,15 +140,19 @@ class Conv(nn.Module):
         check_dimension(pos, self.dimension)
         options = ("in_channels", "edge_dim", "", "")
         check_features(topology, self.features, x, edge_attr, options=options)
-        chunks = None if self.chunk is None else Chunks(self.chunk, self)
-        modules = self.measures.by_source()
-        state, scale = start(self.spec, pos, topology, x, edge_attr, chunks=chunks, modules=modules)
-        if self.block.map is not None and self.block.map.velocity:
-            state.velocity = check_velocity(vel, state.x, scale)
-        with chunks or nullcontext():
+        functions = self.measures.by_input()
+        engine = self.engine.session(self)
+        try:
+            state, scale = start(
+                self.spec, pos, topology, x, edge_attr, engine=engine, functions=functions
+            )
+            if self.block.map is not None and self.block.map.velocity:
+                state.velocity = check_velocity(vel, state.x, scale)
             state = self.block(state)
             assert state.v is not None
             rows = state.v.rows
+        finally:
+            engine.close()
         if self.block.map is None:
             return rows
         return rows, (state.position if scale is None else state.position / scale).to(pos.dtype)

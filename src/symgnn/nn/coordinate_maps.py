@@ -16,20 +16,17 @@ from torch import Tensor, nn
 
 from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import (
-    AFFINE,
     EVERYTHING,
     PERMUTATIONS,
     SIMILARITIES,
     Symmetry,
 )
-from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
-from symgnn.nn.movements import can_look, move
+from symgnn.nn.form import MLP, Width
+from symgnn.nn.inputs import u
 from symgnn.nn.parameters import reset_all
-from symgnn.nn.sources import Source, e, u, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
-from symgnn.nn.update import Update, Width
-from symgnn.topology import Topology
+from symgnn.nn.update import Update
 
 
 class CoordinateMap(nn.Module):
@@ -55,8 +52,18 @@ class CoordinateMap(nn.Module):
         """Whether `forward` reads `state.shift`, and gives the new one in `state.apart`."""
         return False
 
+    def before_edges(self, update: Update, state: State) -> None:
+        """Called before the edge update of the block, for maps that evaluate it elsewhere too."""
+
+    def edge_shift(self, state: State) -> Tensor | None:
+        """What is added to the source of each edge from now on `[E, n]`: a cell stays as it is
+        where nodes move in it, and moves with the coordinates where all of these do.
+        """
+        return state.edge_shift
+
     def move(self, state: State) -> None:
         """Give the state its new coordinates."""
+        edge_shift = self.edge_shift(state)
         if self.takes_shift:
             moved = self(state)
             assert state.apart is not None
@@ -67,6 +74,7 @@ class CoordinateMap(nn.Module):
         else:
             state.move(state.position)
             state.move(self(state))
+        state.edge_shift = edge_shift
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -114,8 +122,8 @@ class _Common(CoordinateMap):
         self._start_update()
 
     def _start_update(self) -> None:
-        last = self.update.phi.linears[-1]
-        nn.init.constant_(last.bias, self.start)  # type: ignore[arg-type]
+        assert isinstance(self.update.phi, MLP)
+        nn.init.constant_(self.update.phi.linears[-1].bias, self.start)  # type: ignore[arg-type]
 
     def reset_parameters(self) -> None:
         """Back to the start."""
@@ -145,7 +153,13 @@ class _Common(CoordinateMap):
         """The coefficients of each node's graph, `[N, c]` or `[1, c]`."""
         if self.of == "parameters":
             return self.coefficients.unsqueeze(0).to(state.x.dtype)
-        return lift(self.update(state).rows, state.topology.batch).to(state.x.dtype)
+        rows = self.update(state).rows.to(state.x.dtype)
+        return state.engine.gather(rows, state.topology.graphs)
+
+    def per_edge(self, state: State) -> Tensor:
+        """The coefficients of each edge's graph, `[E, c]` or `[1, c]`."""
+        rows = self.per_node(state)
+        return rows if self.of == "parameters" else rows[state.topology.edge_index[1]]
 
 
 class Scale(_Common):
@@ -160,9 +174,17 @@ class Scale(_Common):
 
     def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Scale about the origin."""
-        factor = self.per_node(state)
-        factor = factor.clamp(-100, 100) if self.of == "u" else factor
+        factor = self._held(self.per_node(state))
         return factor * state.x, None if state.shift is None else factor * state.shift
+
+    def edge_shift(self, state: State) -> Tensor | None:
+        """Scaled alike."""
+        if state.edge_shift is None:
+            return None
+        return self._held(self.per_edge(state)) * state.edge_shift
+
+    def _held(self, factor: Tensor) -> Tensor:
+        return factor.clamp(-100, 100) if self.of == "u" else factor
 
 
 class Shift(_Common):
@@ -194,19 +216,28 @@ class Rigid(_Common):
 
     def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Rotate about the origin and shift."""
-        n = state.x.shape[1]
-        coefficients = self.per_node(state)
+        rotation, shift = self._motion(self.per_node(state), state.x.shape[1])
+        turned = None if state.shift is None else _apply(rotation, state.shift)
+        return _shifted(state, _apply(rotation, state.x), turned, shift)
+
+    def edge_shift(self, state: State) -> Tensor | None:
+        """Rotated alike."""
+        if state.edge_shift is None:
+            return None
+        rotation, _ = self._motion(self.per_edge(state), state.x.shape[1])
+        return _apply(rotation, state.edge_shift)
+
+    def _motion(self, coefficients: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        """Q `[rows, n, n]` and a `[rows, n]`."""
         turn, shift = coefficients[:, : n * (n - 1) // 2], coefficients[:, n * (n - 1) // 2 :]
         if n > 1:
             turn = turn * (10 / length(turn).clamp(min=10)).unsqueeze(-1)
-        row, column = torch.triu_indices(n, n, 1, device=state.x.device)
+        row, column = torch.triu_indices(n, n, 1, device=turn.device)
         skew = turn.new_zeros(turn.shape[0], n * n).index_copy(1, row * n + column, turn)
         skew = skew.unflatten(1, (n, n))
         # a single matrix goes through a series that is off by 5e-5 (pytorch issue 196592)
         pair = torch.cat([skew, skew[:1]])
-        rotation = torch.linalg.matrix_exp(pair - pair.mT)[:-1]
-        turned = None if state.shift is None else _apply(rotation, state.shift)
-        return _shifted(state, _apply(rotation, state.x), turned, shift)
+        return torch.linalg.matrix_exp(pair - pair.mT)[:-1], shift
 
 
 def _apply(matrices: Tensor, vectors: Tensor) -> Tensor:
@@ -228,170 +259,3 @@ def _shifted(
     new = new if state.unit is None else new * state.unit
     number = new.detach()
     return x + (new - number), number if old is None else old + number
-
-
-class _Neighbours(CoordinateMap):
-    """Moves a node along the rays to its neighbours, each with a coefficient of its edge.
-
-    `max_growth` keeps coordinates from exploding in deep stacks. Take the root mean square
-    distance of a graph's nodes from where its centroid was when it first came to such a map: it
-    may become at most that many times what it was then, and where it would be more, the graph is
-    shrunk towards that centroid. The map stays equivariant to similarities, and short of the
-    bound nothing changes, to the last digit. None turns it off.
-    """
-
-    sources: tuple[Source, ...] = ()
-
-    def __init__(self, max_growth: float | None = 100.0) -> None:
-        super().__init__()
-        if max_growth is not None and not 1 <= max_growth < float("inf"):
-            raise ValueError(f"max_growth: is {max_growth}; give a number of at least 1, or None")
-        self.max_growth = max_growth
-        self.keeps = self.commutes = AFFINE if max_growth is None else SIMILARITIES
-
-    def make(
-        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
-    ) -> None:
-        """phi_x on edges, with one output."""
-        self.update = Update("edge", self.sources, sizes, 1, width.for_map, {})
-
-    def moved(self, state: State, edges: State, sign: int) -> Tensor:
-        """`x_i + sign sum_j a_ji (x_j - x_i)` over the edges of `edges`, within the bound."""
-        x = state.x
-        coefficient = sign * self.update(edges).rows.to(x.dtype)
-        along = edges.rays
-        if self.max_growth is None:
-            return x + _pull(along, coefficient, edges.topology)
-        if state.start is None:
-            centre = centroid(x, state.topology)
-            state.start = centre, spread(x - lift(centre, state.topology.batch), state.topology)
-        if can_look(coefficient):
-            with torch.no_grad():
-                outside, _ = self._bounded(state, edges.topology, along, coefficient)
-            if not outside.any():
-                return x + _pull(along, coefficient, edges.topology)
-        return self._bounded(state, edges.topology, along, coefficient)[1]
-
-    def _bounded(
-        self, state: State, edges: Topology, along: Tensor, coefficient: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Which graphs would grow beyond the bound `[G, 1]`, and where their nodes go instead."""
-        assert self.max_growth is not None
-        assert state.start is not None
-        x, topology, (centre, width) = state.x, state.topology, state.start
-        # Divided by a power of two, which is exact, no step on the way to the bound overflows.
-        target = edges.edge_index[1]
-        size = accumulate(coefficient.detach().abs(), target, x.shape[0], "max")
-        size = accumulate(size, topology.batch, topology.num_graphs, "max").clamp(min=1)
-        power = torch.exp2(size.log2().ceil())
-        of_node = lift(power, topology.batch)
-        pull = _pull(along, coefficient / lift(of_node, target), edges)
-        away = (x - lift(centre, topology.batch)) / of_node + pull
-        reach = spread(away, topology)
-        outside = reach > self.max_growth * width / power
-        shrink = self.max_growth * width / torch.where(outside, reach, 1.0)
-        inside = x + pull * lift(torch.where(outside, 0.0, power), topology.batch)
-        shrunk = away * lift(torch.where(outside, shrink, 0.0), topology.batch)
-        shrunk = shrunk + lift(centre, topology.batch)
-        return outside, torch.where(lift(outside, topology.batch), shrunk, inside)
-
-
-class NeighbourSum(_Neighbours):
-    """`x_i+ = x_i + sum_j a_ji (x_j - x_i)`, with `a_ji = phi_x(e_ji+, v_j+, v_i+, u)`.
-
-    The sum is over the edges j -> i, and is a sum also where the block aggregates by mean.
-    """
-
-    reads = frozenset("xveu")
-    sources = (e, v.source, v.target, u)
-
-    def forward(self, state: State) -> Tensor:
-        """Move along the edges."""
-        return self.moved(state, state, 1)
-
-
-class EGCN(_Neighbours):
-    """`x_i+ = x_i + sum_j (x_i - x_j) phi_x(e_ji+)`, over all pairs or over the neighbours.
-
-    With `over="all"`, as in the EGNN paper, j runs over all other nodes of the graph; the block's
-    edge update is then evaluated on all pairs, with zeros for the features of edges that are not
-    there. With `over="neighbours"`, j runs over the edges j -> i. The paper's formula has e_ji
-    where EGNN's code, and this, has the updated e_ji+.
-    """
-
-    reads = frozenset("xe")
-    sources = (e,)
-
-    def __init__(self, over: str = "all", max_growth: float | None = 100.0) -> None:
-        super().__init__(max_growth)
-        if over not in ("all", "neighbours"):
-            raise ValueError(f"over: is {over!r}; the sum is over 'all' pairs or 'neighbours'")
-        self.all_pairs = over == "all"
-
-    def make(
-        self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
-    ) -> None:
-        """phi_x on edges, with one output."""
-        if self.all_pairs:
-            _check_all_pairs(spec)
-        super().make(sizes, width, spec, dimension)
-
-    def forward(self, state: State) -> Tensor:
-        """Move along all pairs or the edges."""
-        edges = State(state.topology, state.x, e=state.e, at_edges=state.at_edges)
-        if self.all_pairs:
-            assert state.messages is not None
-            edges = State(state.messages.topology, state.x, e=state.messages)
-        return self.moved(state, edges, -1)
-
-
-def _pull(rays: Tensor, coefficient: Tensor, topology: Topology) -> Tensor:
-    """`sum_j a_ji (x_j - x_i)`, `[N, n]`."""
-    return move(coefficient * rays, topology.edges.near.T)
-
-
-def all_pairs_state(state: State) -> State:
-    """The state on the graph of all pairs, with zeros for the edges that are not there."""
-    pairs = state.topology.all_pairs
-    assert pairs is not None
-    edges = None if state.e is None else _on_pairs(state.e, state.topology)
-    given = dict(state.given)
-    if "e" in given:
-        given["e"] = _on_pairs(given["e"], state.topology)
-    return State(
-        pairs,
-        state.x,
-        v=state.v,
-        e=edges,
-        u=state.u,
-        given=given,
-        modules=state.modules,
-        shift=state.shift,
-    )
-
-
-def _on_pairs(edges: Field, topology: Topology) -> Field:
-    """A value of edges on all pairs: the mean of parallel edges, 0 where there is none."""
-    pairs, edge_pair = topology.all_pairs, topology.edge_pair
-    assert pairs is not None
-    assert edge_pair is not None
-    rows, count = edges.rows, pairs.num_edges + 1  # the last row takes the self-loops
-    total = accumulate(rows, edge_pair, count, "sum")
-    parallel = accumulate(rows.new_ones(rows.shape[0], 1), edge_pair, count, "sum")
-    return Field(pairs, "edge", (total / parallel.clamp(min=1))[:-1].to(rows.dtype))
-
-
-def _check_all_pairs(spec: Spec) -> None:
-    """The edge update can be evaluated on pairs that are no edges, before the coordinates move."""
-    reason = ""
-    if not spec.edge:
-        reason = f"{spec.name} has none"
-    elif angles := [s for s in spec.edge if s.domain == "edge" and s.place]:
-        reason = f"that of {spec.name} reads {angles[0]}"
-    elif spec.order.index("edge") > spec.order.index("coordinates"):
-        reason = f"that of {spec.name} comes after the coordinates"
-    if reason:
-        raise ValueError(
-            "coordinate_map: egcn over all pairs needs an edge update that reads no angles and "
-            f"comes before the coordinates, but {reason}; use egcn-neighbours"
-        )

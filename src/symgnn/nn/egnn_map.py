@@ -12,13 +12,12 @@ from torch import Tensor, nn
 from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, PERMUTATIONS, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.fields import Field
-from symgnn.nn.movements import move
+from symgnn.nn.form import MLP, Width
+from symgnn.nn.inputs import e, v
 from symgnn.nn.parameters import reset_parts
-from symgnn.nn.sources import e, v
 from symgnn.nn.spec import Spec
 from symgnn.nn.state import State
-from symgnn.nn.update import Update, Width
+from symgnn.nn.update import Update
 
 
 class EGNNMap(CoordinateMap):
@@ -42,8 +41,6 @@ class EGNNMap(CoordinateMap):
         gated: Whether phi_x reads messages as their gate has left them.
         weight: A constant factor of the sum or mean over the edges; EGNN's `coords_weight`.
     """
-
-    sources = (e,)
 
     def __init__(
         self,
@@ -92,6 +89,7 @@ class EGNNMap(CoordinateMap):
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
         reset_parts(self)
+        assert isinstance(self.update.phi, MLP)
         last = self.update.phi.linears[-1]
         assert isinstance(last, nn.Linear)
         nn.init.xavier_uniform_(last.weight, gain=0.001)
@@ -106,14 +104,14 @@ class EGNNMap(CoordinateMap):
         along = state.rays
         along = self._normal(along if self.towards else -along)
         if not self.gated and state.e is not None and state.e.ungated is not None:
-            state = replace(state, e=Field(topology, "edge", state.e.ungated))
+            state = replace(state, e=state.engine.values(state, "edge", state.e.ungated))
         coefficient = self.update(state).rows.to(x.dtype)
         if self.limit is not None:
             coefficient = coefficient.clamp(-self.limit, self.limit)
         step = along * (torch.tanh(coefficient) if self.tanh else coefficient)
         if self.clamp is not None:
             step = step.clamp(-self.clamp, self.clamp)
-        moved = move(step, topology.edges.near.T)
+        moved = state.engine.total(step, topology.edges.near)
         if self.aggregation == "mean":
             moved = moved / topology.edges_of_node.clamp(min=1).unsqueeze(-1)
         x = x + (moved if self.weight == 1 else self.weight * moved)

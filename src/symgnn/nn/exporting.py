@@ -94,10 +94,16 @@ def export(model: Model, example: Data) -> ExportedProgram:
     """
     if not isinstance(model, Model):
         raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")
-    if model.chunk is not None:
+    chunk = getattr(model.engine, "chunk", None)
+    if chunk is not None:
         raise ValueError(
-            f"chunk: is {model.chunk}; an exported program computes all angles at once, so build "
+            f"chunk: is {chunk}; an exported program computes all angles at once, so build "
             "the model without chunk"
+        )
+    if getattr(example, "edge_shift", None) is not None:
+        raise ValueError(
+            "edge_shift: an exported program takes no shifts of edges yet; export with an example "
+            "that has none"
         )
     modes = {module: module.training for module in model.modules()}
     model.eval()

@@ -1,212 +1,281 @@
-"""The first state: what the graph brings, checked against what the model was built for."""
+"""The language of specifications: what an update can read.
+
+A value (v, e, a, u) or a measure of the coordinates lives on one domain and is read at a place of
+another. The names are the paper's, and a specification reads as its formulas do::
+
+    edge = [v.source, v.target, e, d2, u]  # phi^e(v_j, v_i, e_ji, |x_i - x_j|^2, u)
+    node = [v, reduce(e), u]  # phi^v(v_i, rho({e_ji}), u)
+
+An update reads current values: a block updates angle, edge, node, coordinates and graph in this
+order, so an update reads the new values of earlier steps and the old values of later ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from symgnn.geometry.measures import at_least_float32, length
-from symgnn.nn.angle_fields import AngleField
-from symgnn.nn.chunks import Chunks
-from symgnn.nn.fields import Field, accumulate, centroid, lift, spread
-from symgnn.nn.movements import can_look
-from symgnn.nn.sources import Measure, Source
-from symgnn.nn.spec import Spec, width_of
-from symgnn.nn.state import State
-from symgnn.topology import Part, Topology
-from symgnn.topology.checks import check_shape
+from symgnn.geometry import measures
+from symgnn.geometry.symmetry import ANGLES, LENGTHS, MOEBIUS, PERMUTATIONS, Symmetry
+
+if TYPE_CHECKING:
+    from symgnn.nn.state import State
+
+#: Domains from fine to coarse, which is also the order of the updates.
+DOMAINS = ("angle", "edge", "node", "graph")
+VALUE_OF = {"angle": "a", "edge": "e", "node": "v", "graph": "u"}
+DOMAIN_OF = {value: domain for domain, value in VALUE_OF.items()}
+
+#: The places at which an update may read an input: (domain of the input, of the update) -> places.
+PLACES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("angle", "angle"): ("",),
+    ("edge", "angle"): ("first", "second", "first in", "second in"),
+    ("node", "angle"): ("vertex", "first", "second"),
+    ("graph", "angle"): ("",),
+    ("edge", "edge"): ("",),
+    ("node", "edge"): ("source", "target"),
+    ("graph", "edge"): ("",),
+    ("node", "node"): ("",),
+    ("graph", "node"): ("",),
+    ("graph", "graph"): ("",),
+}
 
 
-def start(
-    spec: Spec,
-    pos: Tensor,
-    topology: Topology,
-    x: Tensor | None = None,
-    edge_attr: Tensor | None = None,
-    angle_attr: Tensor | None = None,
-    u: Tensor | None = None,
-    chunks: Chunks | None = None,
-    modules: Mapping[Source, nn.Module] | None = None,
-) -> tuple[State, Tensor | None]:
-    """The state of the input, and by what its coordinates were scaled `[N, 1]`, if they were."""
-    check_shape("pos", pos, "[N, n]")
-    if pos.shape[0] != topology.num_nodes:
-        raise ValueError(
-            f"pos: has {pos.shape[0]} rows, but the topology has {topology.num_nodes} nodes; "
-            "apply AddTopology again, or del data.topology"
-        )
-    coordinates, scale, unit = scaled(at_least_float32(pos), topology, spec.scaling)
-    state = State(topology, coordinates, chunks=chunks, modules=modules or {}, unit=unit)
-    if edge_attr is not None:
-        state.e = Field(topology, "edge", edge_attr)
-    if angle_attr is not None:
-        state.a = _given_angles(topology, angle_attr, chunks)
-    if u is not None:
-        state.u = Field(topology, "graph", u)
-    state.v = _first_nodes(spec, state, x)
-    values = {"v": state.v, "e": state.e, "a": state.a, "u": state.u}
-    state.given = {name: value for name, value in values.items() if value is not None}
-    return state, scale
+@dataclass(frozen=True)
+class Input:
+    """A quantity on `domain`, read at `place` of the update that reads it.
 
-
-def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Source, ...]:
-    """The inputs of the nodes, if the first values of the nodes are among what is read."""
-    return tuple(spec.inputs) if reads & {"v", "v0"} else ()
-
-
-def check_inputs(spec: Spec, option: str, size: int) -> None:
-    """Refuse node features, of width `size`, that are none of the inputs of the nodes."""
-    if size and not any(type(source) is Source for source in spec.inputs):
-        raise ValueError(
-            f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it out, "
-            "or add v to inputs"
-        )
-
-
-def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) -> dict[str, int]:
-    """How wide each value is at the start, and stays where it is read as it came."""
-    sizes = {value: features.get(value, 0) for value in "veau"}
-    sizes["v"] = sum(width_of(source, sizes, dimension) for source in spec.inputs) or 1
-    return sizes | {f"{value}0": size for value, size in sizes.items()}
-
-
-def scaled(
-    x: Tensor, topology: Topology, scaling: float | None
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Coordinates times `scaling / (longest edge)` of their graph.
-
-    Where no edge has a length, the root mean square distance from the centroid stands in for it.
-    Where that is zero too, the graph has no extent: then the distance of its nodes from the origin
-    stands in, and if that is zero, 1. So a dilation of the coordinates never changes the result.
+    Two inputs are the same if all their fields but the place are equal: a model has one module of
+    it for all layers and places. A basis of another size or cutoff, such as `gaussians(10, 2.0)`
+    and `gaussians(10, 50.0)`, is another input, though its name is the same.
 
     Args:
-        x: Coordinates `[N, n]`.
-        topology: Of the same nodes.
-        scaling: None to leave the coordinates as they are.
-
-    Returns:
-        The coordinates `[N, n]`, the factors `[N, 1]`, and 1, or 0 for nodes of graphs without
-        extent `[N, 1]`; None for both without `scaling`.
+        name: What it is called in specifications and messages.
+        domain: "angle", "edge", "node" or "graph".
+        place: One of `PLACES` for its domain and that of the update; "" on the same domain.
+        make: Makes the function of the input as a module, where that has parameters; a model has
+            one such module for all its layers.
     """
-    if scaling is None:
-        return x, None, None
-    source, target = topology.edge_index
-    edges = length(lift(x, source) - lift(x, target)).unsqueeze(-1)
-    nodes = accumulate(edges, target, topology.num_nodes, "max")
-    longest = accumulate(nodes, topology.batch, topology.num_graphs, "max")
-    extended = torch.ones_like(longest)
-    if not can_look(longest) or bool((longest <= 0).any()):  # -inf where there are no edges
-        # from one of its nodes, not from the origin: nodes in one place are exactly in one place
-        origin = lift(_some_node(x, topology), topology.batch)
-        away = x - origin
-        away = spread(away - lift(centroid(away, topology), topology.batch), topology)
-        longest = torch.where(longest <= 0, away, longest)
-        extended = (longest > 0).to(x.dtype)
-        longest = torch.where(longest > 0, longest, spread(x, topology))
-    none = longest == 0
-    factor = torch.where(none, 1.0, scaling / torch.where(none, 1.0, longest))
-    factor = lift(factor, topology.batch)
-    return x * factor, factor, lift(extended, topology.batch)
+
+    name: str
+    domain: str
+    place: str = ""
+    make: Callable[[], nn.Module] | None = None
+
+    def at(self, place: str) -> Input:
+        """The same input, read at another place."""
+        return self if place == self.place else replace(self, place=place)
+
+    @property
+    def home(self) -> Input:
+        """The input where it lives, whatever the place it is read at: its identity."""
+        return self.at("")
+
+    source = property(lambda self: self.at("source"), doc="At the source node of an edge.")
+    target = property(lambda self: self.at("target"), doc="At the target node of an edge.")
+    vertex = property(lambda self: self.at("vertex"), doc="At the vertex of an angle.")
+    first = property(lambda self: self.at("first"), doc="On the first ray of an angle.")
+    second = property(lambda self: self.at("second"), doc="On the second ray of an angle.")
+
+    @property
+    def incoming(self) -> Input:
+        """On a ray of an angle: of the edge that comes to the vertex, 0 where there is none."""
+        return self.at(f"{self.place} in")
+
+    @property
+    def reads(self) -> str:
+        """Which of v, e, a, u, x it depends on."""
+        return VALUE_OF[self.domain]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """All of v, e, a, u, x that it depends on."""
+        return frozenset([self.reads])
+
+    @property
+    def keeps(self) -> Symmetry | None:
+        """The transformations that leave it unchanged.
+
+        None for state values; their symmetry follows from the updates that produced them.
+        """
+        return None
+
+    def __repr__(self) -> str:
+        return f"{self.name}.{self.place}" if self.place else self.name
 
 
-def _some_node(x: Tensor, topology: Topology) -> Tensor:
-    """For each graph the smallest of each coordinate `[N, n] -> [G, n]`, as a constant."""
-    return -accumulate(-x.detach(), topology.batch, topology.num_graphs, "max")
+@dataclass(frozen=True, repr=False)
+class Measure(Input):
+    """A quantity computed from coordinates, with the transformations that leave it unchanged.
+
+    Signature of `function`, by domain (n is the dimension, w the width; `[...]` may stand for
+    `[..., 1]`):
+
+    - node: `(x [N, n]) -> [N, w]`
+    - edge: `(x_source [E, n], x_target [E, n]) -> [E, w]`; on a ray of an angle, the neighbour
+      is the source and the vertex the target
+    - angle: `(first [A, n], second [A, n]) -> [A, w]`, the rays from the vertex to the two
+      neighbours
+
+    Args:
+        function: As above.
+        symmetry: The transformations that leave the measure unchanged.
+        width: How many numbers it has; None for as many as there are coordinates.
+        per_ray: For angles: a function `[R, n] -> [R, p]` that each ray is passed through first,
+            once per ray. It may return a pair, for first rays and for second rays. The module that
+            `make` gives may have it as a method.
+        grouped: For angles: `function` and `per_ray` get two more arguments, the vertex of each
+            angle `[A]` or ray `[R]` and the number of vertices, to compare the rays of a vertex.
+        both_ways: For edges: the measure is the same for an edge and its reverse, as lengths are,
+            so that it may be computed once for both.
+    """
+
+    function: Callable[..., Tensor] = torch.Tensor.clone
+    symmetry: Symmetry = PERMUTATIONS
+    width: int | None = 1
+    per_ray: Callable[..., Tensor] | None = None
+    grouped: bool = False
+    both_ways: bool = False
+
+    @property
+    def reads(self) -> str:
+        """Coordinates."""
+        return "x"
+
+    @property
+    def keeps(self) -> Symmetry:
+        """As declared."""
+        return self.symmetry
 
 
-def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Field:
-    """What the nodes start with: their inputs, or the constant 1 if they have none."""
-    rows = []
-    for source in spec.inputs:
-        if isinstance(source, Measure):
-            if source.make is None or source in state.modules:
-                rows.append(state.get(source).rows)
-        elif x is not None:
-            rows.append(x)
-    rows = rows or [state.x.new_ones(state.topology.num_nodes, 1)]
-    dtype = x.dtype if x is not None else rows[0].dtype
-    return Field(state.topology, "node", torch.cat([r.to(dtype) for r in rows], -1))
+@dataclass(frozen=True, repr=False)
+class Operator(Input):
+    """A node value computed from v and, by default, from the coordinates, such as a derivative.
+
+    Signature of `function`: `(v [N, w], state) -> [N, w]`; it may keep results that depend on
+    coordinates alone in `state.measured`.
+    """
+
+    function: Callable[[Tensor, State], Tensor] = lambda rows, state: rows
+    symmetry: Symmetry = PERMUTATIONS
+    of: str = "vx"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The names in `of`."""
+        return frozenset(self.of)
+
+    @property
+    def keeps(self) -> Symmetry:
+        """As declared."""
+        return self.symmetry
 
 
-def _given_angles(topology: Topology, angle_attr: Tensor, chunks: Chunks | None) -> AngleField:
-    """Angle features `[A, w]`, in the order of `topology.angle_index`."""
-    read = angle_attr.__getitem__ if chunks is None else chunks.table(angle_attr).rows
+@dataclass(frozen=True, repr=False)
+class Initial(Input):
+    """A value as it came with the graph, in every layer."""
 
-    def compute(part: Part) -> Tensor:
-        return read(part.cut.angles)
-
-    like = angle_attr.new_empty(0, angle_attr.shape[1])
-    return AngleField(topology, compute, like, chunks=chunks)
-
-
-def check_dimension(pos: Tensor, dimension: int | None) -> None:
-    """The coordinates are as many as the model was built for."""
-    if dimension is not None and pos.shape[-1] != dimension:
-        raise ValueError(
-            f"pos: has {pos.shape[-1]} coordinates; the model was built with dimension={dimension}"
-        )
+    @property
+    def reads(self) -> str:
+        """Its own name: v0, e0, a0 or u0."""
+        return f"{VALUE_OF[self.domain]}0"
 
 
-def check_unread_velocity() -> None:
-    """Refuse velocities that the model does not read, nor any features that may hold them."""
-    raise ValueError(
-        "vel: holds velocities, which the model would not read; build it with "
-        "coordinate_map=EGNNMap(velocity=True), or set vel to None"
-    )
+@dataclass(frozen=True, repr=False)
+class Reduction(Input):
+    """The reduction of an input on a finer domain; `domain` is set by the update that reads it."""
+
+    of: Input = Input("", "")
+
+    @property
+    def home(self) -> Input:
+        """The input that is reduced."""
+        return self.of
+
+    @property
+    def reads(self) -> str:
+        """As the reduced input."""
+        return self.of.reads
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """As the reduced input."""
+        return self.of.needs
+
+    @property
+    def keeps(self) -> Symmetry | None:
+        """As the reduced input."""
+        return self.of.keeps
+
+    def movement(self, to: str) -> str:
+        """Its name, by which an aggregation is chosen: `e->v`, `a->u`, `x->u`, ..."""
+        return f"{self.reads if self.reads == 'x' else VALUE_OF[self.of.domain]}->{VALUE_OF[to]}"
 
 
-def check_velocity(velocity: Tensor | None, x: Tensor, scale: Tensor | None = None) -> Tensor:
-    """The velocities `[N, n]`, scaled as the coordinates x `[N, n]` are."""
-    if velocity is None:
-        raise ValueError("vel: is missing, but the coordinate map reads velocities")
-    if velocity.shape != x.shape:
-        raise ValueError(f"vel: has shape {list(velocity.shape)}; pos has {list(x.shape)}")
-    velocity = velocity.to(x.dtype)
-    return velocity if scale is None else velocity * scale
+@dataclass(frozen=True)
+class Applied:
+    """A function with its first arguments given, as `functools.partial`, but compared by value.
+
+    Inputs are compared by their functions: with this, the same basis made twice is one input.
+
+    >>> Applied(pow, (2,)) == Applied(pow, (2,)), Applied(pow, (2,))(3)
+    (True, 8)
+    """
+
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
+
+    def __call__(self, *rest: Any) -> Any:
+        """The function of all arguments."""
+        return self.function(*self.given, *rest)
 
 
-#: What the widths of x, edge_attr, angle_attr and u are called in `build`.
-OPTIONS = ("node_features", "edge_features", "angle_features", "graph_features")
+def initial(value: Input) -> Initial:
+    """The value of v, e, a or u that came with the graph, in every layer."""
+    if type(value) is not Input:
+        raise ValueError(f"initial: takes v, e, a or u, not {value}")
+    return Initial(f"{value.name}0", value.domain, value.place)
 
 
-def check_features(
-    topology: Topology,
-    features: Mapping[str, int],
-    x: Tensor | None,
-    edge_attr: Tensor | None,
-    angle_attr: Tensor | None = None,
-    u: Tensor | None = None,
-    options: Sequence[str] = OPTIONS,
-) -> None:
-    """Every value that is given is read, and every one that is read is given, in its shape."""
-    node, edge, angle, graph = options
-    _check("x", x, node, features.get("v", 0), topology.num_nodes)
-    _check("edge_attr", edge_attr, edge, features.get("e", 0), topology.num_edges)
-    angles = 0 if angle_attr is None else topology.num_angles
-    _check("angle_attr", angle_attr, angle, features.get("a", 0), angles)
-    if u is not None and u.dim() == 1:
-        raise ValueError(
-            f"u: has shape {list(u.shape)}; store it as [1, F] in each graph (use .unsqueeze(0)), "
-            "so that a batch has [G, F]"
-        )
-    _check("u", u, graph, features.get("u", 0), topology.num_graphs)
+def reduce(value: Input, at: str = "") -> Reduction:
+    """The reduction of an input by sum, mean or max, as chosen for this movement.
+
+    In an edge update `reduce(a, "target")` is over the angles whose vertex is the edge's target
+    and whose first ray is the edge, and `reduce(a, "source")` the same at its other end.
+    """
+    if isinstance(value, Reduction) or value.place:
+        raise ValueError(f"reduce: takes an input without a place, such as e or theta, not {value}")
+    return Reduction(f"reduce({value.name})", "", at, of=value)
 
 
-def _check(name: str, value: Tensor | None, option: str, width: int, rows: int) -> None:
-    if value is None:
-        if width:
-            raise ValueError(f"{name}: is missing, but the model was built with {option}={width}")
-        return
-    check_shape(name, value, f"[{rows}, {width or 'F'}]")
-    if not width:
-        raise ValueError(
-            f"{name}: has {value.shape[1]} features that the model would not read; build it with "
-            f"{option}={value.shape[1]}, or set {name} to None"
-        )
-    if value.shape[0] != rows or value.shape[1] != width:
-        raise ValueError(
-            f"{name}: has shape {list(value.shape)}; the graph and {option}={width} ask for "
-            f"[{rows}, {width}]"
-        )
+v = Input("v", "node")
+e = Input("e", "edge")
+a = Input("a", "angle")
+u = Input("u", "graph")
+
+#: Raw coordinates: no transformation but a new order of the nodes leaves them unchanged.
+position = Measure("x", "node", function=torch.Tensor.clone, symmetry=PERMUTATIONS, width=None)
+#: Squared edge lengths: unchanged by every map that keeps the lengths of the edges.
+d2 = Measure("d2", "edge", function=measures.squared_distance, symmetry=LENGTHS, both_ways=True)
+#: Angles: unchanged by every map that keeps the angles at the vertices.
+theta = Measure(
+    "theta",
+    "angle",
+    function=measures.angle_of_directions,
+    symmetry=ANGLES,
+    per_ray=measures.direction,
+)
+#: The Moebius invariant of a pair of rays. It depends on one vertex and its neighbours at a time,
+#: and a torsion moves those rigidly, so torsions keep it too.
+kappa = Measure(
+    "kappa",
+    "angle",
+    function=measures.kappa_of_inverted,
+    symmetry=MOEBIUS | Symmetry(["torsion"]),
+    per_ray=measures.inverted_rays,
+    grouped=True,
+)

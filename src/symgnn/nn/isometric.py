@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32, direction, length
-from symgnn.nn.movements import move
+from symgnn.nn._engine.rows import move
 from symgnn.topology import Topology
 
 # Eigenvalues of M below this many eps, per dimension, are the rounding of M itself.
@@ -58,10 +58,16 @@ class Isometric:
 
     @staticmethod
     def of(
-        pos: Tensor, topology: Topology, weight: Tensor | None = None, *, rtol: float | None = None
+        pos: Tensor,
+        topology: Topology,
+        weight: Tensor | None = None,
+        *,
+        rtol: float | None = None,
+        edge_shift: Tensor | None = None,
     ) -> Isometric:
         """From `pos [N, n]`; arguments as in :func:`isometric_vectors`."""
-        return Isometric(isometric_vectors(pos, topology, weight, rtol=rtol), topology)
+        vectors = isometric_vectors(pos, topology, weight, rtol=rtol, edge_shift=edge_shift)
+        return Isometric(vectors, topology)
 
     def convolution(self, field: Tensor, rank: int) -> Tensor:
         """`D ⊗ H`, `[N, n, ..., f] -> [N, n, n, ..., f]`: entry `k l ...` is `d_k H_l...`."""
@@ -115,7 +121,12 @@ class Isometric:
 
 
 def isometric_vectors(
-    pos: Tensor, topology: Topology, weight: Tensor | None = None, *, rtol: float | None = None
+    pos: Tensor,
+    topology: Topology,
+    weight: Tensor | None = None,
+    *,
+    rtol: float | None = None,
+    edge_shift: Tensor | None = None,
 ) -> Tensor:
     """The vectors D_ij of the edges j -> i, `[N, n] -> [E, n]`.
 
@@ -126,6 +137,8 @@ def isometric_vectors(
         rtol: an eigenvalue of M_i counts as 0 if it is at most this part of the largest; rounding
             if left out (`64 n eps`). With 0.1, say, the neighbours on a smooth surface span its
             tangent plane only.
+        edge_shift: `[E, n]`, what is added to the source of each edge; that of the topology if
+            left out.
     """
     if pos.dim() != 2 or pos.shape[0] != topology.num_nodes:
         raise ValueError(
@@ -137,6 +150,8 @@ def isometric_vectors(
         )
     with torch.autocast(pos.device.type, enabled=False):
         ray = _difference(at_least_float32(pos), topology)
+        edge_shift = topology.edge_shift if edge_shift is None else edge_shift
+        ray = ray if edge_shift is None else ray + edge_shift.to(ray.dtype)
         unit, distance = direction(ray), length(ray).unsqueeze(-1)
         weighted = unit if weight is None else unit * weight.unsqueeze(-1)
         moment = _gather(weighted.unsqueeze(-1) * unit.unsqueeze(1), topology)

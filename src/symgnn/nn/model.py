@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 
@@ -12,25 +11,20 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
-from symgnn.nn.block import Block, live, symmetry_of
-from symgnn.nn.chunks import Chunks
+from symgnn.nn.block import Block, symmetry_of, used_steps
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.fields import Field
-from symgnn.nn.inputs import (
+from symgnn.nn.feature_checks import (
     check_dimension,
     check_features,
     check_unread_velocity,
     check_velocity,
-    first_sizes,
-    inputs_read,
-    start,
 )
-from symgnn.nn.network import ANSWERS, Network
+from symgnn.nn.form import Width
 from symgnn.nn.node_types import check_types, check_unread_types
 from symgnn.nn.parameters import InputModules, reset_parts
-from symgnn.nn.state import State
-from symgnn.nn.update import Width
-from symgnn.nn.vectors import VECTOR_TASKS, Vectors
+from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
+from symgnn.nn.state import Reference, State, start
+from symgnn.nn.vectors import Vectors
 from symgnn.topology import Topology
 
 
@@ -58,13 +52,13 @@ class Model(nn.Module):
         task: str,
         outputs: int,
         dimension: int | None,
-        chunk: int | None,
+        engine: Reference,
         rays: str = "plain",
     ) -> None:
         super().__init__()
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
-        self.chunk = chunk
+        self.engine = engine
         self.vectors: Vectors | None = None
         if task in VECTOR_TASKS:
             velocity = any(psi is not None and psi.velocity for psi in coordinate_maps)
@@ -79,11 +73,11 @@ class Model(nn.Module):
 
         # from the end to the start: what each block has to provide
         wanted, wants = frozenset(answers), []
-        asked = live(readout, frozenset(), wanted)[1] if readout else wanted
+        asked = used_steps(readout, frozenset(), wanted)[1] if readout else wanted
         wanted = asked
         for k, (one, psi) in enumerate(zip(reversed(specs), reversed(maps), strict=True)):
             wants.append(wanted)
-            _, wanted = live(one, psi.reads if psi else frozenset(), wanted)
+            _, wanted = used_steps(one, psi.reads if psi else frozenset(), wanted)
             if network.every_layer and k < layers:
                 wanted |= asked
         # from the start to the end: how wide each value is
@@ -104,8 +98,23 @@ class Model(nn.Module):
                 )
                 self.readouts.append(head)
         blocks = self._blocks()
-        read = [source for block in blocks for source in block.sources]
+        read = [each for block in blocks for each in block.inputs]
         self.measures = InputModules([*inputs_read(network.start, blocks[0].reads), *read])
+        moving = [block.map for block in blocks if block.map is not None]
+        #: Whether anything that is given or read lives on angles.
+        self.needs_angles = bool(self.features.get("a")) or any(b.needs_angles for b in blocks)
+        #: Whether the types of the nodes, `data.z`, are read.
+        self.needs_types = bool(network.types) or self.types is not None
+        #: Whether a coordinate map, or the read-out of vectors, reads velocities.
+        self.needs_velocity = any(psi.velocity for psi in moving) or (
+            self.vectors is not None and self.vectors.velocity
+        )
+        #: Whether a coordinate map reads all pairs of nodes.
+        self.needs_pairs = any(psi.all_pairs for psi in moving)
+        #: Whether an update computes something once for an edge and its reverse.
+        self.uses_lines = any(block.uses_lines for block in blocks)
+        #: Values that no option says the width of, and that this model does not read.
+        self.unread = () if self.needs_types else ("z",)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -124,42 +133,14 @@ class Model(nn.Module):
     def _blocks(self) -> list[Block]:
         return [*self.blocks, *self.readouts]
 
-    @property
-    def needs_angles(self) -> bool:
-        """Whether anything that is given or read lives on angles."""
-        return bool(self.features.get("a")) or any(block.needs_angles for block in self._blocks())
-
-    @property
-    def needs_types(self) -> bool:
-        """Whether the types of the nodes, `data.z`, are read."""
-        return bool(self.network.types) or self.types is not None
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """Values that no option says the width of, and that this model does not read."""
-        return () if self.needs_types else ("z",)
-
-    @property
-    def needs_velocity(self) -> bool:
-        """Whether a coordinate map, or the read-out of vectors, reads velocities."""
-        of_vectors = self.vectors is not None and self.vectors.velocity
-        return of_vectors or any(
-            block.map is not None and block.map.velocity for block in self._blocks()
-        )
-
-    @property
-    def needs_pairs(self) -> bool:
-        """Whether a coordinate map reads all pairs of nodes."""
-        return any(block.map is not None and block.map.all_pairs for block in self._blocks())
-
     def topology(self, data: Data) -> Topology:
         """The part of `data` that can be prepared, and attached as `data.topology`."""
         return Topology.of(
             data,
             angles=self.needs_angles,
-            whole=self.chunk is None,
+            whole=self.engine.whole,
             pairs=self.needs_pairs,
-            lines=any(block.uses_lines for block in self._blocks()),
+            lines=self.uses_lines,
         )
 
     def forward(
@@ -201,20 +182,22 @@ class Model(nn.Module):
         elif self.types is not None:
             rows = self.types(check_types(z, self.types.num_embeddings, topology))
             x = rows if x is None else torch.cat([x.to(rows.dtype), rows], -1)
-        chunks = None if self.chunk is None else Chunks(self.chunk, self)
-        modules = self.measures.by_source()
-        state, scale = start(
-            self.network.start, pos, topology, x, edge_attr, angle_attr, u, chunks, modules
-        )
-        if self.needs_velocity:
-            state.velocity = check_velocity(vel, state.x, scale)
         answers: list[Tensor] = []
         silent = len(self.blocks) - len(self.readouts)
-        with chunks or nullcontext():
+        engine = self.engine.session(self)
+        try:
+            functions = self.measures.by_input()
+            state, scale = start(
+                self.network.start, pos, topology, x, edge_attr, angle_attr, u, engine, functions
+            )
+            if self.needs_velocity:
+                state.velocity = check_velocity(vel, state.x, scale)
             for k, block in enumerate(self.blocks):
                 state = block(state)
                 if k >= silent:
                     answers.append(self._read(self.readouts[k - silent](copy(state)), pos))
+        finally:
+            engine.close()
         if answers:
             return sum(answers[1:], answers[0])
         return (state.position if scale is None else state.position / scale).to(pos.dtype)
@@ -223,7 +206,6 @@ class Model(nn.Module):
         if self.vectors is not None:
             return self.vectors(state, pos)
         value = getattr(state, ANSWERS[self.task])
-        assert isinstance(value, Field)
         return value.rows
 
     def reset_parameters(self) -> None:

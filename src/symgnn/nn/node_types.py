@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from symgnn.nn.movements import recorded
+from symgnn.nn._engine.torch_private import is_recorded
 from symgnn.topology import Topology
 
 #: One type for each atomic number, up to 118, and type 0.
@@ -18,11 +17,7 @@ def check_types(z: Tensor | None, types: int, topology: Topology) -> Tensor:
         raise ValueError("z: is missing; give the type of each node, such as its atomic number")
     if z.is_floating_point() or z.shape != (topology.num_nodes,):
         raise ValueError(f"z: is {z.dtype} {list(z.shape)}; it must be whole numbers [N]")
-    if (
-        not torch.compiler.is_compiling()
-        and z.numel()
-        and not 0 <= int(z.min()) <= int(z.max()) < types
-    ):
+    if not is_recorded(z) and z.numel() and not 0 <= int(z.min()) <= int(z.max()) < types:
         bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
         raise ValueError(f"z: holds {bad}; the model knows the types 0 to {types - 1}")
     return z.long()
@@ -30,10 +25,10 @@ def check_types(z: Tensor | None, types: int, topology: Topology) -> Tensor:
 
 def check_unread_types(z: Tensor | None, x: Tensor | None) -> None:
     """Refuse types of nodes that the model does not read, unless x has a column for each."""
-    if z is None or (x is not None and (recorded(x) or TypeColumns().add(z, x).complete)):
+    if z is None or (x is not None and (is_recorded(x) or TypeColumns().add(z, x).complete)):
         return
     types = "'atoms'"
-    if z.numel() and not z.is_floating_point() and not recorded(z) and int(z.max()) >= ATOMS:
+    if z.numel() and not z.is_floating_point() and not is_recorded(z) and int(z.max()) >= ATOMS:
         types = str(int(z.max()) + 1)
     raise ValueError(
         f"z: holds the types of {len(z)} nodes, which the model would not read; build it with "

@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from symgnn.nn.sources import Source
+from symgnn.nn.inputs import Input
 
 
 class InputModules(nn.ModuleDict):
     """A module for each input that has parameters, by a readable name.
 
     Equal inputs share a module. The first input of a name has that name, the next ones
-    `name_2`, `name_3`, ... in the order of the sources.
+    `name_2`, `name_3`, ... in the order of the inputs.
     """
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, inputs: Iterable[Input]) -> None:
         super().__init__()
-        self.names: dict[Source, str] = {}
-        for source in sources:
-            home = source.home
+        self.names: dict[Input, str] = {}
+        for each in inputs:
+            home = each.home
             if home.make is not None and home not in self.names:
                 self.names[home] = self._free_name(home.name)
                 self[self.names[home]] = home.make()
@@ -31,9 +31,9 @@ class InputModules(nn.ModuleDict):
         names = [base, *(f"{base}_{number}" for number in range(2, len(self) + 3))]
         return next(free for free in names if free not in self and not hasattr(self, free))
 
-    def by_source(self) -> dict[Source, nn.Module]:
+    def by_input(self) -> dict[Input, nn.Module]:
         """The modules by their input."""
-        return {source: self[name] for source, name in self.names.items()}
+        return {each: self[name] for each, name in self.names.items()}
 
 
 def reset_parts(module: nn.Module) -> None:

@@ -1,35 +1,45 @@
-"""A block as a specification: for each domain, the sources that its update reads."""
+"""A block as a specification (what each update reads), and a network of such blocks."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from symgnn.nn.forms import After, Form
-from symgnn.nn.sources import DOMAINS, PLACES, Measure, Reduction, Source, v
+from symgnn.nn.form import After, Form
+from symgnn.nn.inputs import DOMAINS, PLACES, Input, Measure, Reduction, e, reduce, v
 
-#: The order in which a block works; an update reads what is current when its turn comes.
+if TYPE_CHECKING:
+    from symgnn.nn.coordinate_maps import CoordinateMap
+
+#: The order of the steps of a block.
 ORDER = ("angle", "edge", "node", "coordinates", "graph")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What each update of a block reads; an empty one is left out, and its value stays as it is.
+    """What each update of a block reads; an empty update is left out and its value stays.
 
-    `inputs` is what the nodes start with in the first layer, and `scaling`, if set, multiplies
-    the coordinates of each graph by `scaling / (its longest edge)` before the first layer.
-
-    Phi is an MLP over the sources of an update, unless `forms` makes something else of them
-    (:class:`symgnn.nn.Form`); `after` says what is done to its result (:class:`symgnn.nn.After`:
-    an activation, a gate, the old value added). `order` is that of the updates.
+    Args:
+        name: What the block is called.
+        angle, edge, node, graph: The inputs of each update.
+        inputs: What the nodes start with in the first layer.
+        scaling: If set, the coordinates of each graph are multiplied by
+            `scaling / (its longest edge)` before the first layer.
+        forms: Makes phi of an update, `form(widths, out, hidden)`, where it is not an MLP
+            (:class:`symgnn.nn.Form`).
+        after: What is done to the result of an update (:class:`symgnn.nn.After`: an activation, a
+            gate, the old value added).
+        order: The order of the steps.
     """
 
     name: str
-    angle: Sequence[Source] = ()
-    edge: Sequence[Source] = ()
-    node: Sequence[Source] = ()
-    graph: Sequence[Source] = ()
-    inputs: Sequence[Source] = field(default=(v,))
+    angle: Sequence[Input] = ()
+    edge: Sequence[Input] = ()
+    node: Sequence[Input] = ()
+    graph: Sequence[Input] = ()
+    inputs: Sequence[Input] = field(default=(v,))
     scaling: float | None = None
     forms: Mapping[str, Callable[..., Form]] = field(default_factory=dict)
     after: Mapping[str, After] = field(default_factory=dict)
@@ -37,9 +47,9 @@ class Spec:
 
     def __post_init__(self) -> None:
         for domain in DOMAINS:
-            sources = tuple(_checked(source, domain) for source in getattr(self, domain))
-            object.__setattr__(self, domain, sources)
-        object.__setattr__(self, "inputs", tuple(_checked_input(s) for s in self.inputs))
+            checked = tuple(_checked(each, domain) for each in getattr(self, domain))
+            object.__setattr__(self, domain, checked)
+        object.__setattr__(self, "inputs", tuple(_checked_start(each) for each in self.inputs))
         if sorted(self.order) != sorted(ORDER):
             raise ValueError(f"order: is {tuple(self.order)}; it has to have {', '.join(ORDER)}")
         self._check_updates("forms", self.forms)
@@ -61,96 +71,196 @@ class Spec:
                     f"{field}: {self.name} has no update for {domain!r}; it has updates for {known}"
                 )
 
-    def __getitem__(self, domain: str) -> tuple[Source, ...]:
+    def __getitem__(self, domain: str) -> tuple[Input, ...]:
         return tuple(getattr(self, domain))
 
     @property
     def reads(self) -> frozenset[str]:
         """Which of v, e, a, u, x its updates read."""
-        return frozenset().union(*(source.needs for source in self.sources))
+        return frozenset().union(*(each.needs for each in self.all_inputs))
 
     @property
-    def sources(self) -> list[Source]:
-        """All that is read, in order."""
-        return [*self.inputs, *(source for domain in DOMAINS for source in self[domain])]
+    def all_inputs(self) -> list[Input]:
+        """The inputs of the nodes at the start and of all updates, in order."""
+        return [*self.inputs, *(each for domain in DOMAINS for each in self[domain])]
 
-    def but(self, **changes: object) -> Spec:
-        """A copy with some fields changed, such as `AGN.but(name="mine", edge=[...])`."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+    def replace(self, **changes: Any) -> Spec:
+        """A copy with some fields changed, such as `AGN.replace(name="mine", edge=[...])`."""
+        return dataclasses.replace(self, **changes)
 
     def without(self, domain: str) -> Spec:
         """A copy without the update of a domain, whose value stays as it is."""
         forms = {key: form for key, form in self.forms.items() if key != domain}
         after = {key: what for key, what in self.after.items() if key != domain}
-        return self.but(forms=forms, after=after, **{domain: ()})
+        return self.replace(forms=forms, after=after, **{domain: ()})
 
     def __str__(self) -> str:
         lines = [f"  {d}: {', '.join(map(repr, self[d]))}" for d in DOMAINS if self[d]]
         return "\n".join([self.name, *lines])
 
 
-def _checked_input(source: Source) -> Source:
-    """A source that nodes can start with, or a clear error."""
-    _check_source(source, "inputs")
-    plain = type(source) is Source or isinstance(source, Measure)
-    if source.domain != "node" or source.place or not plain:
+def _checked_start(given: Input) -> Input:
+    """An input that nodes can start with, or a clear error."""
+    _check_input(given, "inputs")
+    plain = type(given) is Input or isinstance(given, Measure)
+    if given.domain != "node" or given.place or not plain:
         raise ValueError(
-            f"inputs: has {source}; nodes start with v and measures on nodes, such as position"
+            f"inputs: has {given}; nodes start with v and measures on nodes, such as position"
         )
-    return source
+    return given
 
 
-def _check_source(source: Source, reader: str) -> None:
-    """A source that can be compared with others."""
-    if not isinstance(source, Source):
-        raise TypeError(f"{reader}: reads {source!r}, which is not a source")
+def _check_input(given: Input, reader: str) -> None:
+    """An input that can be compared with others."""
+    if not isinstance(given, Input):
+        raise TypeError(f"{reader}: reads {given!r}, which is not an input")
     try:
-        hash(source)
+        hash(given)
     except TypeError as error:
         raise TypeError(
-            f"{reader}: {source.name} cannot be compared with other inputs ({error}); give it "
+            f"{reader}: {given.name} cannot be compared with other inputs ({error}); give it "
             "functions that can be hashed, such as plain functions or frozen dataclasses"
         ) from None
 
 
-def _checked(source: Source, reader: str) -> Source:
-    """The source as `reader` reads it, or a clear error."""
-    _check_source(source, reader)
-    if isinstance(source, Reduction):
-        fine, coarse = DOMAINS.index(source.of.domain), DOMAINS.index(reader)
-        ends = ("source", "target") if (source.of.domain, reader) == ("angle", "edge") else ("",)
+def _checked(given: Input, reader: str) -> Input:
+    """The input as the update of the domain `reader` reads it, or a clear error."""
+    _check_input(given, reader)
+    if isinstance(given, Reduction):
+        fine, coarse = DOMAINS.index(given.of.domain), DOMAINS.index(reader)
+        ends = ("source", "target") if (given.of.domain, reader) == ("angle", "edge") else ("",)
         if fine >= coarse:
             raise ValueError(
-                f"{reader}: cannot read {source}: only values of a finer domain are reduced"
+                f"{reader}: cannot read {given}: only values of a finer domain are reduced"
             )
-        if source.place not in ends:
+        if given.place not in ends:
             raise ValueError(
-                f"{reader}: reads {source}; write reduce({source.of.name}, 'source') or 'target'"
+                f"{reader}: reads {given}; write reduce({given.of.name}, 'source') or 'target'"
                 if ends != ("",)
-                else f"{reader}: reads {source} at {source.place!r}; leave the place out"
+                else f"{reader}: reads {given} at {given.place!r}; leave the place out"
             )
-        return replace(source, domain=reader)
-    places = PLACES.get((source.domain, reader))
+        return dataclasses.replace(given, domain=reader)
+    places = PLACES.get((given.domain, reader))
     if places is None:
         raise ValueError(
-            f"{reader}: cannot read {source}, which lives on the {source.domain} domain; "
-            f"write reduce({source.name})"
+            f"{reader}: cannot read {given}, which lives on the {given.domain} domain; "
+            f"write reduce({given.name})"
         )
-    if source.place not in places:
-        right = " or ".join(f"{source.name}.{p}" if p else source.name for p in places)
-        raise ValueError(f"{reader}: reads {source}; write {right}")
-    return source
+    if given.place not in places:
+        right = " or ".join(f"{given.name}.{p}" if p else given.name for p in places)
+        raise ValueError(f"{reader}: reads {given}; write {right}")
+    return given
 
 
-def width_of(source: Source, sizes: dict[str, int], dimension: int | None) -> int:
-    """How many numbers a source has, given the sizes of the values; 0 if it is absent."""
-    if isinstance(source, Reduction):
-        return width_of(source.of, sizes, dimension)
-    if isinstance(source, Measure):
-        if source.width is None and dimension is None:
+def width_of(given: Input, sizes: Mapping[str, int], dimension: int | None) -> int:
+    """How many numbers an input has, given the sizes of the values; 0 if it is absent."""
+    if isinstance(given, Reduction):
+        return width_of(given.of, sizes, dimension)
+    if not isinstance(given, Measure):
+        return sizes[given.reads]
+    if given.width is not None:
+        return given.width
+    if dimension is None:
+        raise ValueError(
+            f"dimension: {given.name} is read, so give the number of coordinates, "
+            "such as dimension=3"
+        )
+    return dimension
+
+
+def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) -> dict[str, int]:
+    """The width of each value at the start (v, e, a, u) and as it came (v0, e0, a0, u0)."""
+    sizes = {value: features.get(value, 0) for value in "veau"}
+    sizes["v"] = sum(width_of(each, sizes, dimension) for each in spec.inputs) or 1
+    return sizes | {f"{value}0": size for value, size in sizes.items()}
+
+
+def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Input, ...]:
+    """The inputs of the nodes, if the first values of the nodes are among what is read."""
+    return tuple(spec.inputs) if reads & {"v", "v0"} else ()
+
+
+def check_inputs(spec: Spec, option: str, size: int) -> None:
+    """Refuse node features, of width `size`, that are none of the inputs of the nodes."""
+    if size and not any(type(each) is Input for each in spec.inputs):
+        raise ValueError(
+            f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it out, "
+            "or add v to inputs"
+        )
+
+
+#: The domain of the vectors of each vector task.
+VECTOR_TASKS = {"node-vectors": "node", "graph-vectors": "graph"}
+#: The weights of the rays, on edges, and of node vectors (positions, velocities), on nodes.
+VECTOR_READOUT = Spec("vectors", edge=[v.source, v.target, e], node=[v])
+
+#: The value that a task asks for; of vectors, the weights on edges.
+ANSWERS = {"graph": "u", "node": "v", "edge": "e", "coordinates": "x"} | dict.fromkeys(
+    VECTOR_TASKS, "e"
+)
+
+# what the nodes, edges or graphs of the last layer become, for each task
+READOUTS: dict[str, Spec | None] = {
+    "graph": Spec("graph", node=[v], graph=[reduce(v)]),
+    "node": Spec("node", node=[v]),
+    "edge": Spec("edge", edge=[v.source, v.target]),
+    "coordinates": None,
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """Specifications in a row; a :class:`Spec` alone is the network of its layers.
+
+    Args:
+        name: What the network is called.
+        layer: The block that is repeated.
+        first: Blocks that run once, before the layers.
+        readout: For each task, the block that makes the outputs. Where it has forms, these all
+            get the number of outputs for their width.
+        every_layer: Whether there is a read-out before each layer too, and they are added.
+        types: If set, nodes are given by a whole number below it, `data.z`, such as the atomic
+            number.
+        aggregation, coordinate_map, hidden, mlp_hidden, layers: Defaults of
+            :func:`symgnn.nn.build` for this network.
+    """
+
+    name: str
+    layer: Spec
+    first: Sequence[Spec] = ()
+    readout: Mapping[str, Spec | None] = field(default_factory=lambda: READOUTS)
+    every_layer: bool = False
+    types: int = 0
+    aggregation: str = "mean"
+    coordinate_map: str | CoordinateMap = "identity"
+    hidden: int | Mapping[str, int] = 32
+    mlp_hidden: int | Mapping[str, int] | None = None
+    layers: int = 2
+
+    @property
+    def start(self) -> Spec:
+        """The specification of the first block."""
+        return self.first[0] if self.first else self.layer
+
+    def readout_of(self, task: str) -> Spec | None:
+        """The read-out of a task; that of vectors is the same for all networks without their own.
+
+        Raises:
+            ValueError: if the network has no read-out for the task.
+        """
+        known = {**dict.fromkeys(VECTOR_TASKS, VECTOR_READOUT), **self.readout}
+        if task not in known:
             raise ValueError(
-                f"dimension: {source.name} is read, so give the number of coordinates, "
-                "such as dimension=3"
+                f"task: {self.name} has no read-out for {task!r}; choose from {', '.join(known)}"
             )
-        return dimension if source.width is None else source.width  # type: ignore[return-value]
-    return sizes[source.reads]
+        return known[task]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Which of v, e, a, u, x are read from the input."""
+        return frozenset().union(*(spec.reads for spec in (*self.first, self.layer)))
+
+
+def network_of(spec: Spec | Network) -> Network:
+    """A network, of the layers of a specification."""
+    return spec if isinstance(spec, Network) else Network(spec.name, spec)

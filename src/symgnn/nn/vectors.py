@@ -9,20 +9,10 @@ from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32, direction
 from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, Symmetry
-from symgnn.nn.fields import spread
-from symgnn.nn.movements import move
-from symgnn.nn.sources import e, v
-from symgnn.nn.spec import Spec
-from symgnn.nn.state import State
-from symgnn.topology import Topology
+from symgnn.nn.state import State, centroid, spread
 
-#: The domain of the vectors of each vector task.
-VECTOR_TASKS = {"node-vectors": "node", "graph-vectors": "graph"}
 #: The two kinds of rays that vectors are made of.
 RAYS = ("plain", "unit")
-
-#: The weights of the rays, on edges, and of node vectors (positions, velocities), on nodes.
-VECTOR_READOUT = Spec("vectors", edge=[v.source, v.target, e], node=[v])
 
 
 @dataclass(frozen=True)
@@ -87,39 +77,42 @@ class Vectors:
         x = at_least_float32(pos)
         assert state.e is not None
         weights = state.e.rows.unflatten(1, (2 * self.hops - 1, k, 1))
-        edges = topology.edges
-        rays = move(x, edges.far) - move(x, edges.near)
+        edges, gather = topology.edges, state.engine.gather
+        rays = gather(x, edges.far) - gather(x, edges.near)
+        if topology.edge_shift is not None:
+            rays = rays + topology.edge_shift.to(rays.dtype)
         rays = (direction(rays) if self.unit else rays).unsqueeze(1)
-        vectors = _to_targets(weights[:, 0] * rays, topology)
+        vectors = _to_targets(weights[:, 0] * rays, state)
         degree = topology.edges_of_node.clamp(min=1).view(-1, 1, 1)
         for hop in range(1, self.hops):
-            far = move(vectors.flatten(1), edges.far).unflatten(1, (k, -1))
-            passed = _to_targets(weights[:, 2 * hop] * far, topology) / degree
-            vectors = _to_targets(weights[:, 2 * hop - 1] * rays, topology) + passed
+            source = gather(vectors.flatten(1), edges.far).unflatten(1, (k, -1))
+            passed = _to_targets(weights[:, 2 * hop] * source, state) / degree
+            vectors = _to_targets(weights[:, 2 * hop - 1] * rays, state) + passed
         if state.v is not None and "v" in self.widths:
             of_nodes = state.v.rows.unflatten(1, (-1, k, 1))
             if self.velocity:
                 assert state.velocity is not None
                 vectors = vectors + of_nodes[:, -1] * state.velocity.unsqueeze(1)
             if self.of == "graph":
-                vectors = vectors + of_nodes[:, 0] * self._places(x, topology).unsqueeze(1)
+                vectors = vectors + of_nodes[:, 0] * self._places(x, state).unsqueeze(1)
         if self.of == "graph":
-            total = move(vectors.flatten(1), topology.graphs.T)
+            total = state.engine.total(vectors.flatten(1), topology.graphs)
             if self.pool == "mean":
                 total = total / topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
             vectors = total.unflatten(1, (k, -1))
         return vectors.squeeze(1) if k == 1 else vectors
 
-    def _places(self, x: Tensor, topology: Topology) -> Tensor:
+    def _places(self, x: Tensor, state: State) -> Tensor:
         """The coordinates about the centroid of their graph `[N, n]`."""
-        count = topology.nodes_of_graph.clamp(min=1).unsqueeze(-1)
-        away = x - move(move(x, topology.graphs.T) / count, topology.graphs)
+        gather, graphs = state.engine.gather, state.topology.graphs
+        away = x - gather(centroid(x, state), graphs)
         if not self.unit:
             return away
-        size = move(spread(away, topology), topology.graphs)
+        size = gather(spread(away, state), graphs)
         return torch.where(size == 0, 0.0, away / torch.where(size == 0, 1.0, size))
 
 
-def _to_targets(rows: Tensor, topology: Topology) -> Tensor:
+def _to_targets(rows: Tensor, state: State) -> Tensor:
     """The sum of the edges that end in each node, `[E, k, n] -> [N, k, n]`."""
-    return move(rows.flatten(1), topology.edges.near.T).unflatten(1, rows.shape[1:])
+    near = state.topology.edges.near
+    return state.engine.total(rows.flatten(1), near).unflatten(1, rows.shape[1:])

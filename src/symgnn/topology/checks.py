@@ -78,3 +78,31 @@ def check_batch(batch: Any, num_nodes: int) -> None:
         raise ValueError(f"batch: has {batch.numel()} entries for {num_nodes} nodes; give one each")
     if batch.numel() and int(batch.min()) < 0:
         raise ValueError(f"batch: holds {int(batch.min())}; graphs are numbered from 0")
+
+
+def check_shift(edge_shift: Any, edge_index: Tensor, pairs: bool) -> None:
+    """`edge_shift` is `[E, n]`, floating point and finite, and no map needs all pairs of nodes."""
+    if edge_shift is None:
+        return
+    check_shape("edge_shift", edge_shift, "[E, n]")
+    if edge_shift.shape[0] != edge_index.shape[1]:
+        raise ValueError(
+            f"edge_shift: has {edge_shift.shape[0]} rows for {edge_index.shape[1]} edges; give one "
+            "each"
+        )
+    if not bool(torch.isfinite(edge_shift).all()):
+        raise ValueError("edge_shift: holds numbers that are not finite; repair them")
+    if pairs:
+        raise ValueError(
+            "edge_shift: all pairs of nodes are not defined where nodes have images; use the "
+            "coordinate map 'egcn-neighbours' in place of 'egcn'"
+        )
+
+
+def check_shift_dimension(edge_shift: Any, pos: Tensor) -> None:
+    """`edge_shift` has as many coordinates as `pos`."""
+    matrix = isinstance(edge_shift, Tensor) and edge_shift.dim() == 2
+    if matrix and edge_shift.shape[1] != pos.shape[1]:
+        raise ValueError(
+            f"edge_shift: has {edge_shift.shape[1]} coordinates; pos has {pos.shape[1]}"
+        )

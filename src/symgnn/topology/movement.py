@@ -28,6 +28,11 @@ class Movement(NamedTuple):
         return self.offsets.shape[0] == 0
 
     @property
+    def size(self) -> int:
+        """How many rows there are to read."""
+        return self.back_offsets.shape[0] - 1
+
+    @property
     def T(self) -> Movement:
         """The transpose."""
         return Movement(self.back_reads, self.back_offsets, self.reads, self.offsets)

@@ -8,40 +8,53 @@ import torch
 from torch import Tensor
 
 
-def ranks_of(edge_index: Tensor, num_nodes: int) -> Tensor:
+def ranks_of(edge_index: Tensor, num_nodes: int, shift: Tensor | None = None) -> Tensor:
     """For each edge `[E, 2]`, where its source stands among the neighbours of its target, and its
     target among those of its source, from 0; -1 for self-loops.
 
     They stay what they are when graphs are joined to a batch.
     """
-    wanted, straight = _wanted(edge_index, num_nodes)
+    wanted, straight, shifts = _wanted(edge_index, num_nodes, shift)
+    per_vertex = max(num_nodes * shifts, 1)
     key, found = wanted.unique(return_inverse=True)
-    degree = torch.bincount(key // max(num_nodes, 1), minlength=num_nodes)
+    degree = torch.bincount(key // per_vertex, minlength=num_nodes)
     start = degree.cumsum(0) - degree
     ranks = edge_index.new_full((edge_index.shape[1], 2), -1)
-    ranks[straight] = (found - start[wanted // max(num_nodes, 1)]).T
+    ranks[straight] = (found - start[wanted // per_vertex]).T
     return ranks
 
 
-def lines_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """The lines `[2, L]`, each pair of nodes that edges join once, and the line of each edge."""
+def lines_of(
+    edge_index: Tensor, num_nodes: int, shift: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The lines `[2, L]`, each pair of nodes that edges join once, the line of each edge `[E]`,
+    and one of the edges of each line `[L]`.
+    """
     low, high = edge_index.min(0).values, edge_index.max(0).values
-    key, line = (low * num_nodes + high).unique(return_inverse=True)
-    return torch.stack([key // max(num_nodes, 1), key % max(num_nodes, 1)]), line
+    (there, back), shifts = _shifts(edge_index, shift)
+    image = torch.where(edge_index[0] == low, there, back)  # seen from the higher node
+    image = torch.where(low == high, torch.minimum(there, back), image)
+    key, line = ((low * num_nodes + high) * shifts + image).unique(return_inverse=True)
+    edge = line.new_empty(len(key))
+    edge[line] = torch.arange(len(line), device=line.device)
+    return torch.stack([low[edge], high[edge]]), line, edge
 
 
-def joined(edge_index: Tensor, num_nodes: int, ranks: Tensor | None = None) -> dict[str, Any]:
+def joined(
+    edge_index: Tensor, num_nodes: int, ranks: Tensor | None = None, shift: Tensor | None = None
+) -> dict[str, Any]:
     """The rays of the vertices that have angles, and how they join to the edges; `ranks [E, 2]`
     are those of `ranks_of`, where they are known.
     """
-    wanted, straight = _wanted(edge_index, num_nodes)
-    numbered = None if ranks is None else _by_rank(wanted, straight, ranks, num_nodes)
+    wanted, straight, shifts = _wanted(edge_index, num_nodes, shift)
+    per_vertex = max(num_nodes * shifts, 1)
+    numbered = None if ranks is None else _by_rank(wanted, straight, ranks, num_nodes, per_vertex)
     key, which = numbered or wanted.unique(return_inverse=True)
     found = which
     if wanted.shape[1] < edge_index.shape[1]:  # self-loops are no rays
         found = torch.full_like(edge_index, key.numel())
         found[:, straight] = which
-    vertex, neighbour = key // max(num_nodes, 1), key % max(num_nodes, 1)
+    vertex, neighbour = key // per_vertex, key // shifts % max(num_nodes, 1)
 
     has_angles = torch.bincount(vertex, minlength=num_nodes)[vertex] > 1
     vertex, neighbour = vertex[has_angles], neighbour[has_angles]
@@ -60,18 +73,34 @@ def joined(edge_index: Tensor, num_nodes: int, ranks: Tensor | None = None) -> d
     }
 
 
-def _wanted(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+def _wanted(edge_index: Tensor, num_nodes: int, shift: Tensor | None) -> tuple[Tensor, Tensor, int]:
     """The rays (target, source) of each edge, then its rays (source, target), as numbers that
-    sort as rays do `[2, S]`, of the edges that are no self-loops, and which these are `[E]`.
+    sort as rays do `[2, S]`, of the edges that are no self-loops, which these are `[E]`, and how
+    many different shifts there are.
     """
     source, target = edge_index
     straight = source != target
     wanted = torch.stack([target * num_nodes + source, source * num_nodes + target])
-    return wanted if bool(straight.all()) else wanted[:, straight], straight
+    images, shifts = _shifts(edge_index, shift)
+    if shift is not None:
+        straight = straight | (shift != 0).any(-1)
+        wanted = wanted * shifts + images
+    return wanted if bool(straight.all()) else wanted[:, straight], straight, shifts
+
+
+def _shifts(edge_index: Tensor, shift: Tensor | None) -> tuple[Tensor, int]:
+    """The number of the shift of each edge, and of the shift of its reverse `[2, E]`, among all
+    different ones, and how many these are.
+    """
+    if shift is None:
+        return torch.zeros_like(edge_index), 1
+    both = torch.cat([shift, -shift]) + 0.0  # a negative zero is a zero
+    different, number = both.unique(dim=0, return_inverse=True)
+    return number.view(2, -1), max(len(different), 1)
 
 
 def _by_rank(
-    wanted: Tensor, straight: Tensor, ranks: Tensor, num_nodes: int
+    wanted: Tensor, straight: Tensor, ranks: Tensor, num_nodes: int, per_vertex: int
 ) -> tuple[Tensor, Tensor] | None:
     """All rays that are wanted, sorted, and which of them each is; without sorting.
 
@@ -80,7 +109,7 @@ def _by_rank(
     if ranks.shape != (len(straight), 2):
         return None
     rank = ranks.T.long()[:, straight]
-    vertex = wanted // max(num_nodes, 1)
+    vertex = wanted // per_vertex
     degree = vertex.new_zeros(num_nodes)
     degree.scatter_reduce_(0, vertex.flatten(), rank.flatten() + 1, "amax")
     count = int(degree.sum())

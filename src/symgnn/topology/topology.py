@@ -14,7 +14,7 @@ from torch.utils._pytree import _register_namedtuple
 from torch_geometric.data import Data
 
 from symgnn.topology.budget import require_memory
-from symgnn.topology.checks import check_edges, check_positions
+from symgnn.topology.checks import check_edges, check_positions, check_shift, check_shift_dimension
 from symgnn.topology.grid import Grid
 from symgnn.topology.movement import (
     Ends,
@@ -73,6 +73,10 @@ class Topology:
     its in- and out-neighbours (each once, itself never), and an *angle* (j, i, k) is an ordered
     pair of different rays of i. Rays are sorted by vertex and neighbour, angles by their first and
     second ray. Vertices of degree 0 and 1 have no angles, so their rays are left out.
+
+    With `edge_shift`, an edge j -> i with the shift s goes from `x_j + s` to `x_i`: in a periodic
+    cell, s is that of the image of j. Rays then differ by vertex, neighbour and shift, so a node
+    may have the same neighbour twice, and itself, through the walls of the cell.
     """
 
     edge_index: Tensor  # [2, E], source and target
@@ -96,6 +100,9 @@ class Topology:
     # the graph whose edges are all ordered pairs of different nodes
     all_pairs: Topology | None = None
     edge_pair: Tensor | None = None  # [E], the pair of an edge; one past the last for a self-loop
+    # for periodic cells
+    edge_shift: Tensor | None = None  # [E, n], what is added to the source of each edge
+    line_edge: Tensor | None = None  # [L], one of the edges of each line
 
     @staticmethod
     def of(
@@ -118,6 +125,7 @@ class Topology:
         known = getattr(data, "topology", None)
         if isinstance(known, Topology):  # a batch of graphs that have one each has a list
             known.check(data.edge_index, getattr(data, "batch", None))
+            known.check_shift(getattr(data, "edge_shift", None))
             if known.has(angles=angles, whole=whole, pairs=pairs):
                 return known
         if torch.compiler.is_compiling():
@@ -128,6 +136,8 @@ class Topology:
         pos: Any = getattr(data, "pos", None)
         edge_index: Any = getattr(data, "edge_index", None)
         check_positions(pos)
+        shift: Any = getattr(data, "edge_shift", None)
+        check_shift_dimension(shift, pos)
         batch = getattr(data, "batch", None)
         graphs = data.num_graphs if batch is not None and hasattr(data, "ptr") else None
         return Topology.build(
@@ -140,6 +150,7 @@ class Topology:
             pairs=pairs,
             lines=lines,
             ray_ranks=getattr(data, "ray_ranks", None),
+            edge_shift=shift,
         )
 
     @staticmethod
@@ -154,9 +165,15 @@ class Topology:
         pairs: bool = False,
         lines: bool = False,
         ray_ranks: Tensor | None = None,
+        edge_shift: Tensor | None = None,
     ) -> Topology:
-        """The topology from `edge_index [2, E]` and `batch [N]`, as PyG's layers get them."""
+        """The topology from `edge_index [2, E]` and `batch [N]`, as PyG's layers get them.
+
+        `edge_shift [E, n]` is added to the source of each edge, as for the images of nodes in a
+        periodic cell.
+        """
         check_edges(edge_index, num_nodes, batch)
+        check_shift(edge_shift, edge_index, pairs)
         if batch is None:
             batch = edge_index.new_zeros(num_nodes)
         if num_graphs is None:
@@ -168,9 +185,10 @@ class Topology:
             edges_of_node=torch.bincount(edge_index[1], minlength=num_nodes),
             graphs=lift_by(batch, num_graphs),
             edges=ends_of(edge_index[1], edge_index[0], num_nodes),
+            edge_shift=edge_shift,
         )
         if angles:
-            rays = joined(edge_index, num_nodes, ray_ranks)
+            rays = joined(edge_index, num_nodes, ray_ranks, edge_shift)
             vertex, neighbour = rays["ray_index"]
             ends = ends_of(vertex, neighbour, num_nodes)
             inwards = gather_by(rays["target_ray"], len(vertex))
@@ -179,10 +197,14 @@ class Topology:
                 topology._check_angles()
                 topology = dataclasses.replace(topology, pairs=topology._pairs(*topology.cuts()))
         if lines:
-            line_index, line = lines_of(edge_index, num_nodes)
+            line_index, line, line_edge = lines_of(edge_index, num_nodes, edge_shift)
             if line_index.shape[1] <= MOSTLY_BOTH_WAYS * edge_index.shape[1]:
-                movement = lift_by(line, line_index.shape[1])
-                topology = dataclasses.replace(topology, lines=movement, line_index=line_index)
+                topology = dataclasses.replace(
+                    topology,
+                    lines=lift_by(line, line_index.shape[1]),
+                    line_index=line_index,
+                    line_edge=None if edge_shift is None else line_edge,
+                )
         if pairs:
             size = topology.nodes_of_graph
             require_memory(
@@ -206,6 +228,17 @@ class Topology:
             "make angles in parts, build(..., chunk=1_000_000), or give a smaller radius or k",
             self.edge_index.device,
         )
+
+    def check_shift(self, edge_shift: Tensor | None) -> None:
+        """Refuse to stand for a graph with other shifts."""
+        if torch.compiler.is_compiling() or edge_shift is self.edge_shift:
+            return
+        known = self.edge_shift
+        if edge_shift is None or known is None or not torch.equal(edge_shift, known):
+            raise ValueError(
+                "topology: was made for another edge_shift; apply AddTopology again, or "
+                "del data.topology"
+            )
 
     def check(self, edge_index: Any, batch: Tensor | None = None) -> None:
         """Refuse to stand for a graph with other edges, or for another batch."""
@@ -279,8 +312,61 @@ class Topology:
         return self.rays.near.back_offsets.diff().long()
 
     def size(self, domain: str) -> int:
-        """How many nodes, edges or graphs there are."""
+        """How many nodes, edges, angles or graphs there are."""
+        if domain == "angle":
+            return self.num_angles
         return {"node": self.num_nodes, "edge": self.num_edges, "graph": self.num_graphs}[domain]
+
+    @property
+    def angle_rays(self) -> Tensor:
+        """The first and the second ray of each angle `[2, A]`."""
+        ((_, _, pairs),) = self.parts()
+        return torch.stack([pairs.near.reads, pairs.far.reads]).long()
+
+    def index_in(self, domain: str, of: str, place: str = "") -> Tensor:
+        """For each row of a domain, the row of a coarser one that it belongs to.
+
+        Args:
+            domain: "angle", "edge" or "node".
+            of: "node" or "graph".
+            place: For nodes of edges "source" or "target", which is the default; for nodes of
+                angles "first", "second" or "vertex", which is the default.
+
+        Returns:
+            `[rows of domain]`.
+        """
+        if of == "graph":
+            return self.batch if domain == "node" else self.batch[self.index_in(domain, "node")]
+        if domain == "edge":
+            return self.edge_index[0 if place == "source" else 1]
+        first, second = self.angle_rays
+        if place == "second":
+            return self.ray_neighbour[second]
+        return (self.ray_neighbour if place == "first" else self.ray_vertex)[first]
+
+    def rays_of_edges(self, end: str) -> Tensor:
+        """The ray of each edge whose vertex is its "target" or "source" `[E]`; R for none."""
+        ray = self.target_ray if end == "target" else self.source_ray
+        assert ray is not None
+        return ray
+
+    def on_rays(self, shift: Tensor) -> Tensor:
+        """The shift of the neighbour of each ray, of those of the edges `[E, n] -> [R, n]`."""
+        assert self.ray_edge is not None
+        edge = self.ray_edge[:, 0]
+        rays = torch.arange(len(edge), device=edge.device)
+        leaves = self.rays_of_edges("source")[edge] == rays  # the edge goes to the neighbour
+        arrives = self.rays_of_edges("target")[edge] == rays
+        found = shift.index_select(0, edge)
+        return torch.where((leaves & ~arrives).unsqueeze(-1), -found, found)
+
+    def on_lines(self, shift: Tensor) -> Tensor:
+        """The shift of the first end of each line, of those of the edges `[E, n] -> [L, n]`."""
+        assert self.line_edge is not None
+        assert self.line_index is not None
+        found = shift.index_select(0, self.line_edge)
+        same = self.edge_index[0][self.line_edge] == self.line_index[0]
+        return torch.where(same.unsqueeze(-1), found, -found)
 
     def cuts(self, angles: int | None = None) -> list[Cut]:
         """All vertices, or as many at a time as have at most that many angles (but one)."""

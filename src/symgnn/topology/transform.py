@@ -30,7 +30,8 @@ class AddTopology(BaseTransform):
             getattr(data, "edge_index", None), data.pos.shape[0], getattr(data, "batch", None)
         )
         data.topology = None
-        data.ray_ranks = ranks_of(data.edge_index, data.pos.shape[0])
+        shift = getattr(data, "edge_shift", None)
+        data.ray_ranks = ranks_of(data.edge_index, data.pos.shape[0], shift)
         if self.attach or hasattr(data, "ptr"):
             data.topology = Topology.of(data, pairs=self.pairs)
         else:

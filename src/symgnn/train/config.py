@@ -19,8 +19,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from symgnn.nn.build import BUILD_OPTIONS, build, network_named
-from symgnn.nn.network import Network
 from symgnn.nn.peers import PEERS
+from symgnn.nn.spec import Network
 from symgnn.train.datasets import known_keys
 from symgnn.train.sections import in_section
 from symgnn.train.settings import Training

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 
-from symgnn.nn import tiles
+from symgnn.nn._engine.policy import MEMORY_IS_KEPT, set_policy
 
 
 def keep_memory() -> bool:
@@ -23,5 +23,5 @@ def keep_memory() -> bool:
     # nothing is mapped on its own, to be unmapped when it is freed, and the heap is not cut
     kept = bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
     if kept:
-        tiles.WORTH_TILES = tiles.WORTH_TILES_IF_KEPT
+        set_policy(**MEMORY_IS_KEPT)
     return kept

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from symgnn.nn.network import Network
 from symgnn.nn.peers.dimenet import dimenet, dimenet_plus_plus
 from symgnn.nn.peers.egnn import egnn
 from symgnn.nn.peers.isogcn import isogcn
 from symgnn.nn.peers.schnet import schnet
+from symgnn.nn.spec import Network
 
 PEERS: dict[str, Callable[..., Network]] = {
     "egnn": egnn,

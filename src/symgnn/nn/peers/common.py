@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from symgnn.nn.forms import Form
+from symgnn.nn.form import Form
 
 
 class Linear(Form):

@@ -14,13 +14,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot_orthogonal
 
+from symgnn.nn._engine.grid_products import weigh
 from symgnn.nn.bases import bessel, spherical
-from symgnn.nn.forms import Form, weigh
-from symgnn.nn.network import Network
+from symgnn.nn.form import Form
+from symgnn.nn.inputs import Measure, a, e, reduce, v
 from symgnn.nn.parameters import reset_parts
 from symgnn.nn.peers.common import Same, embedding
-from symgnn.nn.sources import Measure, a, e, reduce, v
-from symgnn.nn.spec import Spec
+from symgnn.nn.spec import Network, Spec
 from symgnn.topology import Grid
 
 
@@ -79,7 +79,7 @@ def _network(
     rays = [e.second.incoming, rbf.second.incoming]
     layer = Spec(name, angle=[*rays, sbf], edge=[e, reduce(a, "source")], forms=forms)
     head = Spec("read-out", edge=[e, rbf], node=[reduce(e)], forms={"edge": Weigh, "node": output})
-    pooled = head.but(graph=[reduce(v)], forms={**head.forms, "graph": Same})
+    pooled = head.replace(graph=[reduce(v)], forms={**head.forms, "graph": Same})
     return Network(
         name,
         layer,

@@ -7,11 +7,10 @@ from torch_geometric.nn import LayerNorm
 
 from symgnn.geometry.symmetry import EVERYTHING
 from symgnn.nn.egnn_map import EGNNMap
-from symgnn.nn.forms import After
-from symgnn.nn.network import READOUTS, Network
+from symgnn.nn.form import After
+from symgnn.nn.inputs import Applied, Operator, d2, e, initial, reduce, v
 from symgnn.nn.peers.common import Linear
-from symgnn.nn.sources import Applied, Operator, d2, e, initial, reduce, v
-from symgnn.nn.spec import ORDER, Spec
+from symgnn.nn.spec import ORDER, READOUTS, Network, Spec
 from symgnn.nn.state import State
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from symgnn.geometry.symmetry import EUCLIDEAN, Symmetry
+from symgnn.nn.inputs import Operator, v
 from symgnn.nn.isometric import Isometric
-from symgnn.nn.network import Network
-from symgnn.nn.sources import Operator, v
-from symgnn.nn.spec import Spec
+from symgnn.nn.spec import Network, Spec
 from symgnn.nn.state import State
 
 
@@ -25,7 +24,9 @@ def isogcn() -> Network:
 def _isometric(state: State) -> Isometric:
     """The adjacency tensors of the coordinates as they are."""
     if "isometric" not in state.measured:
-        state.measured["isometric"] = Isometric.of(state.x, state.topology)
+        state.measured["isometric"] = Isometric.of(
+            state.x, state.topology, edge_shift=state.edge_shift
+        )
     found: Isometric = state.measured["isometric"]
     return found
 

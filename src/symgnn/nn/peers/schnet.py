@@ -8,11 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.nn.bases import cosine_cutoff, gaussians
-from symgnn.nn.forms import After, Form
-from symgnn.nn.network import Network
+from symgnn.nn.form import After, Form
+from symgnn.nn.inputs import e, reduce, v
 from symgnn.nn.peers.common import Same, embedding
-from symgnn.nn.sources import e, reduce, v
-from symgnn.nn.spec import Spec
+from symgnn.nn.spec import Network, Spec
 
 
 def schnet(
@@ -31,7 +30,7 @@ def schnet(
         after={"node": After(residual=True)},
     )
     head = Spec("read-out", node=[v], forms={"node": Head})
-    pooled = head.but(graph=[reduce(v)], forms={"node": Head, "graph": Same})
+    pooled = head.replace(graph=[reduce(v)], forms={"node": Head, "graph": Same})
     return Network(
         "SchNet",
         layer,

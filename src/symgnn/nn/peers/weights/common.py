@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.nn.conv import Conv
+from symgnn.nn.inputs import Reduction
 from symgnn.nn.model import Model
-from symgnn.nn.sources import Reduction
-from symgnn.nn.update import Updating
+from symgnn.nn.update import Update
 
 #: Our module's name (a part with weight and bias, or a parameter) -> theirs.
 Names = dict[str, Any]
@@ -100,11 +100,11 @@ def settings(model: nn.Module) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, module in model.named_modules():
         for key, value in vars(module).items():
-            if isinstance(module, Updating) and key == "aggregation":
-                read = [s for s in module.sources if isinstance(s, Reduction)]
+            if isinstance(module, Update) and key == "aggregation":
+                read = [s for s in module.inputs if isinstance(s, Reduction)]
                 value = {s.movement(module.domain): value[s.movement(module.domain)] for s in read}
             plain = _plain(value)
-            if not key.startswith("_") and key not in ("training", "chunk") and plain is not None:
+            if not key.startswith("_") and key not in ("training", "plan") and plain is not None:
                 found[f"{name}.{key}" if name else key] = plain
     return found
 

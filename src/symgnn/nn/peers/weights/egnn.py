@@ -12,6 +12,7 @@ from symgnn.nn.bases import fourier
 from symgnn.nn.build import build
 from symgnn.nn.conv import Conv
 from symgnn.nn.egnn_map import EGNNMap
+from symgnn.nn.inputs import Input, d2, e, initial, reduce, v
 from symgnn.nn.peers.egnn import egnn, normalised
 from symgnn.nn.peers.weights.common import (
     Names,
@@ -22,7 +23,6 @@ from symgnn.nn.peers.weights.common import (
     refuse,
     same_swish,
 )
-from symgnn.nn.sources import Source, d2, e, initial, reduce, v
 
 # The attributes of each module; all of them are carried over, refused or without effect.
 E_GCL = """residual recurrent attention normalize norm_diff coords_agg coords_weight tanh clamp
@@ -41,14 +41,14 @@ def _layer(
     psi: EGNNMap | None,
     *,
     network: dict[str, Any],
-    order: list[Source],
+    order: list[Input],
     edge_dim: int,
     aggregation: str,
-    node: Source = v,
+    node: Input = v,
     inputs: int | None = None,
 ) -> tuple[Conv, Names]:
     """A layer of EGNN from its MLPs: edge, node, coordinates."""
-    spec = egnn(**network).layer.but(edge=order, node=[node, reduce(e)])
+    spec = egnn(**network).layer.replace(edge=order, node=[node, reduce(e)])
     conv = Conv(
         spec,
         mlps["node"][1].out_features if inputs is None else inputs,
@@ -120,7 +120,7 @@ def egnn_dense(peer: Any) -> Reading:
     )
 
 
-def _distance(peer: Any) -> Source:
+def _distance(peer: Any) -> Input:
     return fourier(peer.fourier_features) if peer.fourier_features else d2
 
 
@@ -128,7 +128,7 @@ def _egnn_pytorch(
     peer: Any,
     moves: bool,
     gate: nn.Sequential | None,
-    order: list[Source],
+    order: list[Input],
     aggregation: str,
     psi: dict[str, Any],
 ) -> Reading:

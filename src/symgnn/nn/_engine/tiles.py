@@ -19,22 +19,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from symgnn.nn.movements import Product, assemble, assembled, bag, in_front, move, perform
+from symgnn.nn._engine.policy import policy
+from symgnn.nn._engine.rows import Product, assemble, assembled, bag, in_front, move
+from symgnn.nn._engine.torch_private import apply_function
 from symgnn.topology import Movement, Part, Topology
-
-#: How many hidden numbers of a tile each thread has, about: 1 MiB in single precision.
-TILE = 2**18
-#: From how many hidden numbers on tiles are used, though they compute them twice: where memory
-#: comes fresh from the system, and where it is kept.
-WORTH_TILES = 2**23
-WORTH_TILES_IF_KEPT = 2**28
 
 
 def worth_tiles(table: Tensor, angles: int, hidden: int) -> bool:
     """Whether an update of this many angles and hidden numbers, which reads `table [R, w]`, is
     better done so.
     """
-    return angles * hidden * perform(_Copies, table).shape[0] > WORTH_TILES
+    return angles * hidden * apply_function(_Copies, table).shape[0] > policy().worth_tiles
 
 
 def tiled(
@@ -54,8 +49,8 @@ def tiled(
     """
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
     weight, bias = (None, None) if last is None else (last.weight, last.bias)
-    size = max(TILE * torch.get_num_threads() // rays.shape[-1], 1)
-    return perform(_Tiled, _Tiles(topology, two, size, keep), rays, weight, bias, *flat)
+    size = max(policy().tile * torch.get_num_threads() // rays.shape[-1], 1)
+    return apply_function(_Tiled, _Tiles(topology, two, size, keep), rays, weight, bias, *flat)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The two movements of a block, lift and reduce, as fast as memory allows.
+"""The two movements between domains, gather and sum, as fast as memory allows.
 
 Both are products with a matrix of zeros and ones (:class:`symgnn.topology.Movement`), done as one
 `index_select` or `embedding_bag`: these write each row once and need no atomic additions, so
@@ -8,44 +8,31 @@ likewise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._functorch.utils import unwrap_dead_wrappers
-from torch.autograd import forward_ad
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from symgnn.nn._engine.policy import policy
+from symgnn.nn._engine.torch_private import (
+    apply_function,
+    is_exporting,
+    left_to_torch,
+    transforms,
+)
+from symgnn.topology import Topology
 from symgnn.topology.movement import Movement
-
-#: Whether torch.export is at work; older versions of PyTorch say yes while they compile, too.
-is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
-#: How many transforms of torch.func are at work; the compiler, too, knows what this gives.
-transforms = torch._C._functorch.get_dynamic_layer_stack_depth
 
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
 Product = tuple[Tensor, Tensor]
 
 
-def perform(function: type[torch.autograd.Function], *given: Any) -> Any:
-    """`function.apply(*given)`, without the preparations that `apply` makes for torch.func, and
-    without autograd, where they are not at work: they take longer than what is done to a small
-    graph.
-    """
-    if transforms() or forward_ad._current_level >= 0:
-        return function.apply(*given)
-    if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given):
-        plain = super(torch.autograd.Function, function)
-        return plain.apply(*unwrap_dead_wrappers(given))  # type: ignore[attr-defined]
-    return function.forward(*given)
-
-
 def move(rows: Tensor, movement: Movement) -> Tensor:
     """`M rows`, `[R, h] -> [L, h]`."""
     if not torch.compiler.is_compiling():
-        return perform(_Assemble, rows, *movement)
+        return apply_function(_Assemble, rows, *movement)
     if not is_exporting() and not transforms():
         return _move(rows, *movement)
     index, offsets = movement[:2]  # in operations that every compiler and every transform knows
@@ -57,6 +44,40 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
     row = torch.arange(offsets.shape[0] - 1, device=index.device)
     row = torch.repeat_interleave(row, offsets.diff(), output_size=index.shape[0])
     return out.index_add(0, row, rows.index_select(0, index))
+
+
+def few(like: Tensor, rows: int) -> bool:
+    """Whether so many rows, as wide as those of `like`, take no longer than the start of an
+    operation; not where torch.func or the compiler are at work, for which movements are made.
+    """
+    return (
+        not torch.compiler.is_compiling()
+        and rows * like.shape[-1] <= policy().few
+        and not transforms()
+    )
+
+
+def kept(topology: Topology, key: Any, make: Callable[[], Tensor]) -> Tensor:
+    """Something that depends on the topology alone, made once and kept with it."""
+    if left_to_torch()[0]:
+        return make()
+    known: dict[Any, Tensor] = topology.__dict__.setdefault("_kept", {})
+    if key not in known:
+        with torch.inference_mode(False):  # it may be saved for a backward pass later on
+            known[key] = make()
+    return known[key]
+
+
+def angle_rays(topology: Topology) -> Tensor:
+    """The first and the second ray of each angle `[2, A]`, made once and kept."""
+    return kept(topology, "angle rays", lambda: topology.angle_rays)
+
+
+def total(rows: Tensor, index: Tensor, lift: Movement) -> Tensor:
+    """The sum of the rows of equal `index [L]`, by which `lift` reads, `[L, h] -> [R, h]`."""
+    if few(rows, rows.shape[0]):
+        return rows.new_zeros(lift.size, rows.shape[-1]).index_add(0, index, rows)
+    return move(rows, lift.T)
 
 
 @torch.library.custom_op("symgnn::move", mutates_args=())
@@ -86,21 +107,7 @@ def _move_back(ctx: Any, grad: Tensor) -> tuple:
 _move.register_autograd(_move_back, setup_context=_keep_movement)
 
 
-def recorded(value: Tensor) -> bool:
-    """Whether what is done is recorded, compiled or transformed by torch.func, not just done."""
-    return (
-        torch.compiler.is_compiling()
-        or torch._C._functorch.is_functorch_wrapped_tensor(value)
-        or get_proxy_mode() is not None
-    )
-
-
-def can_look(value: Tensor) -> bool:
-    """Whether a number may decide what is computed; on a GPU, reading it would hold it up."""
-    return value.is_cpu and not recorded(value)
-
-
-def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tensor:
+def assemble(rows: Tensor, movement: Movement, products: Sequence[Product]) -> Tensor:
     """`M rows + sum_k value_k map_k^T`, `[L, h]`: what an update of L things starts with.
 
     The products are added in place, one pass over the L rows each.
@@ -111,7 +118,7 @@ def assemble(rows: Tensor, movement: Movement, products: list[Product]) -> Tenso
             hidden = hidden + linear(value, weight)
         return hidden
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
-    return perform(_Assemble, rows, *movement, *flat)
+    return apply_function(_Assemble, rows, *movement, *flat)
 
 
 def linear(rows: Tensor, weight: Tensor) -> Tensor:

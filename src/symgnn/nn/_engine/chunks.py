@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import TransformType
 from torch.func import functional_call
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils.checkpoint import checkpoint
+
+from symgnn.nn._engine.torch_private import keeps_graph, left_to_torch
 
 #: What a part of some number is computed by, `[its rows, w]`.
 Compute = Callable[[int], Tensor]
@@ -26,7 +26,7 @@ Compute = Callable[[int], Tensor]
 class Chunks:
     """A pass through a module with at most `size` edges or angles in memory at once.
 
-    A context: what the graph of operations needs for the backward pass, it has when that ends.
+    What the graph of operations needs for the backward pass, it has when this is closed.
     """
 
     def __init__(self, size: int, module: nn.Module) -> None:
@@ -36,22 +36,15 @@ class Chunks:
         self.shared: list[Tensor] = []  # each of them, as parts read it
         self.tables: list[Table] = []
         self.results: list[dict[Any, Tensor]] = []  # of parts, wherever they are kept
-        transform = torch._C._functorch.peek_interpreter_stack()
-        #: What is recorded, compiled or transformed by torch.func is left to torch.
-        self.plain = (
-            torch.compiler.is_compiling() or transform is not None or get_proxy_mode() is not None
-        )
-        #: Which cannot compute again within derivatives of torch.func.
-        self.keeps = transform is not None and transform.key() != TransformType.Vmap
+        #: What is recorded, compiled or transformed by torch.func is left to torch, which cannot
+        #: compute again within derivatives of torch.func.
+        self.plain, self.keeps = left_to_torch()
         named = list(self.runner.named_parameters())
         self.device = named[0][1].device if named else torch.device("cpu")
         self.parameters = {name: self.share(value) for name, value in named}
 
-    def __enter__(self) -> Chunks:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        """Forget what later parts have read, and results.
+    def close(self) -> None:
+        """Forget what later parts have read, and results, at the end of a pass.
 
         Parts hold on to this, and results to the parts they come from: in a circle that goes
         through the graph of operations, which Python cannot see, nothing would ever be freed.
@@ -182,7 +175,7 @@ class _Each(torch.autograd.Function):
             for table in ctx.tables:
                 if table.gradient is not None:
                     grads[table.number] = table.gradient
-        if not torch._C._autograd._get_current_graph_task_keep_graph():
+        if not keeps_graph():
             ctx.compute = ctx.tables = None  # with what they hold, as saved tensors are
         return None, None, None, *grads
 

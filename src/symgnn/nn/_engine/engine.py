@@ -1,0 +1,44 @@
+"""The engine: the interface of the mathematics to how it is computed."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from symgnn.nn._engine.chunks import Chunks
+from symgnn.nn._engine.in_parts import PartsEngine
+from symgnn.nn._engine.whole import WholeEngine
+from symgnn.nn.state import Reference
+
+
+class Engine(WholeEngine):
+    """The fast engine.
+
+    Args:
+        chunk: How many angles or edges may be in memory at once; None for all.
+    """
+
+    def __init__(self, chunk: int | None = None) -> None:
+        self.chunk = chunk
+        self.whole = chunk is None
+
+    def session(self, module: nn.Module) -> Reference:
+        """The engine for one pass through a module, to be closed at its end."""
+        return self if self.chunk is None else PartsEngine(Chunks(self.chunk, module))
+
+    def __repr__(self) -> str:
+        return "fast" if self.chunk is None else f"fast, chunk={self.chunk}"
+
+
+def engine_of(engine: str | Reference | None, chunk: int | None) -> Reference:
+    """The engine of a name: "fast" (also None) or "reference"."""
+    if isinstance(engine, Reference):
+        if chunk is not None:
+            raise ValueError(f"chunk: is {chunk}; give it to the engine, as Engine(chunk={chunk})")
+        return engine
+    if engine in (None, "fast"):
+        return Engine(chunk)
+    if engine != "reference":
+        raise ValueError(f"engine: is {engine!r}; choose from fast, reference")
+    if chunk is not None:
+        raise ValueError(f"chunk: is {chunk}, but the reference engine has all angles at once")
+    return Reference()

@@ -1,0 +1,224 @@
+"""Updates with all rows in memory at once; many angles go through in tiles."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from symgnn.nn._engine.first_half import Given, first_half, rows_below
+from symgnn.nn._engine.plan import Term
+from symgnn.nn._engine.policy import policy
+from symgnn.nn._engine.rows import move
+from symgnn.nn._engine.tiles import tiled, worth_tiles
+from symgnn.nn._engine.torch_private import transforms
+from symgnn.nn._engine.values import LazyValues, lift
+from symgnn.nn.form import MLP
+from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
+from symgnn.nn.state import Reference, State, Values, as_column
+from symgnn.nn.update import Update
+from symgnn.topology import Movement, Topology
+
+
+class WholeEngine(Reference):
+    """Inputs mapped where they live, last maps behind reductions, angles in tiles if many."""
+
+    def gather(self, rows: Tensor, lift: Movement) -> Tensor:
+        """Rows to the things that read one each, `[R, w] -> [L, w]`."""
+        return move(rows, lift)
+
+    def total(self, rows: Tensor, lift: Movement) -> Tensor:
+        """The sum of the rows of all things that read the same one, `[L, w] -> [R, w]`."""
+        return move(rows, lift.T)
+
+    def values(self, state: State, domain: str, rows: Tensor) -> Values:
+        """A value from its rows `[rows of the domain, w]`."""
+        return LazyValues(state.topology, domain, rows)
+
+    def update(self, update: Update, state: State) -> Values:
+        """The new value of an update."""
+        plan = update.plan
+        new = self._mlp(update, state) if plan.additive else self._form(update, state)
+        if plan.plain:
+            return new
+        old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
+        ungated = update.after.activated(new.rows)
+        rows = update.after.gated(ungated, update.gate, None if old is None else old.rows)
+        return LazyValues(state.topology, update.domain, rows, ungated=ungated)
+
+    # ---------------------------------------------------------------- an additive form
+
+    def _mlp(self, update: Update, state: State) -> Values:
+        phi, plan = cast(MLP, update.phi), update.plan
+        given = self._given(update, state)
+        folds = plan.folds and not torch.is_autocast_enabled(given.bias.device.type)
+        if plan.tiles and self._worth_tiles(update, state, given):
+            return self._tiled(update, given, folds)
+        hidden = phi.finish(first_half(given))
+        return LazyValues(state.topology, update.domain, hidden, phi.last, plan.rows_read, folds)
+
+    def _given(self, update: Update, state: State) -> Given:
+        """The tensors of an update of an additive form."""
+        phi, plan, own = cast(MLP, update.phi), update.plan, []
+        maps, bias = phi.maps(), phi.bias
+        for term in plan.own:
+            map = maps[term.first]
+            if term.how:
+                own.append((reduced(term, update.domain, state), map))
+            else:
+                value = cast(LazyValues, state.get(term.home))
+                map, bias = folded(value, map, bias)
+                own.append((value.read, map))
+        graph = [state.get(term.home).rows for term in plan.graph]
+        node = [state.get(term.home).rows for term in plan.node]
+        ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
+        return Given(plan, update.domain, state.topology, maps, bias, own, graph, node, ray)
+
+    def _worth_tiles(self, update: Update, state: State, given: Given) -> bool:
+        """Whether there is a way in tiles, and it is worth it."""
+        phi, topology = cast(MLP, update.phi), state.topology
+        if (
+            (phi.dropout and update.training)
+            or given.bias.device.type != "cpu"
+            or torch.compiler.is_compiling()
+            or torch.is_autocast_enabled("cpu")
+        ):
+            return False
+        hidden = len(given.bias)
+        if not transforms():
+            return topology.num_angles * hidden > policy().worth_tiles
+        return any(worth_tiles(each, topology.num_angles, hidden) for each in (given.bias, state.x))
+
+    def _tiled(self, update: Update, given: Given, folds: bool) -> Values:
+        plan, topology, last = update.plan, given.topology, cast(MLP, update.phi).last
+        applied = last if plan.rows_read and not folds else None
+        rows, rays = tiled(
+            topology, plan.ends == 2, rows_below(given), given.own, applied, keep=plan.rows_read
+        )
+        hidden, rows = (rows, None) if folds else (None, rows)
+        return LazyValues(topology, "angle", hidden, last, False, folds, rays, rows)
+
+    # ---------------------------------------------------------------- any other form
+
+    def _form(self, update: Update, state: State) -> Values:
+        topology, domain = state.topology, update.domain
+        at_home = update.phi.home(*(self._at_home(each, update, state) for each in update.inputs))
+        pairs = zip(update.inputs, at_home, strict=True)
+        if domain != "angle":
+            rows = [_lifted(each, v, update, topology) for each, v in pairs if v is not None]
+            return LazyValues(topology, domain, update.phi.here(*rows))
+        read = [to_rays(each, v, update, topology) for each, v in pairs if v is not None]
+        if update.plan.has_total and not update.plan.rows_read and not compiling():
+            (part,) = topology.parts()
+            total = update.phi.total(topology.grid(part), *(rows for rows, _ in read))
+            if total is not None:
+                return LazyValues(topology, "angle", None, ray_total=total)
+        ends = topology.pairs
+        assert ends is not None
+        here = [move(rows, getattr(ends, end)) if end else rows for rows, end in read]
+        return LazyValues(topology, "angle", update.phi.here(*here))
+
+    def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
+        """An input of a form where it lives."""
+        if isinstance(given, Reduction):
+            term = Term(given, (), how=update.how(given))
+            return update.typed(reduced(term, update.domain, state))
+        if update.plan.on_lines and given.domain == "edge" and state.topology.lines is not None:
+            assert isinstance(given, Measure)
+            return update.typed(_on_lines(given, state))
+        if update.lives_on_rays(given):
+            return update.typed(on_rays(given.home, False, state))
+        return update.typed(state.get(given.home).rows)
+
+    def __repr__(self) -> str:
+        return "fast"
+
+
+def compiling() -> bool:
+    return torch.compiler.is_compiling()
+
+
+def folded(value: LazyValues, map: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """A map of a value as one of `value.read`, and the bias with what it adds to all rows."""
+    if not value.folds:
+        return map, bias
+    assert value.last is not None
+    if value.last.bias is not None:
+        bias = torch.addmv(bias, map, value.last.bias)
+    return map @ value.last.weight, bias
+
+
+def reduced(term: Term, domain: str, state: State) -> Tensor:
+    home = cast(Reduction, term.home)
+    return state.get(home.of).reduce(domain, term.how, home.place)
+
+
+def on_rays(home: Input, incoming: bool, state: State) -> Tensor:
+    """An edge value, or a measure on edges, on the rays of the angles `[R, w]`."""
+    if incoming or not isinstance(home, Measure):
+        return _edges_to_rays(state.get(home).rows, state.topology, incoming)
+    key = ("on rays", home)
+    if key not in state.measured:
+        function, _ = state.function(home)
+        state.measured[key] = as_column(function(*state.seen_by(home).ray_ends))
+    found: Tensor = state.measured[key]
+    return found
+
+
+def _on_lines(given: Measure, state: State) -> Tensor:
+    """A measure on edges that is the same both ways, once for each line `[L, w]`."""
+    key, topology = ("on lines", given), state.topology
+    if key not in state.measured:
+        assert topology.line_index is not None
+        one, other = (lift(state.seen_by(given).x, end) for end in topology.line_index)
+        if state.edge_shift is not None:
+            one = one + topology.on_lines(state.edge_shift)
+        state.measured[key] = as_column(state.function(given)[0](one, other))
+    found: Tensor = state.measured[key]
+    return found
+
+
+def _edges_to_rays(rows: Tensor, topology: Topology, incoming: bool) -> Tensor:
+    """As :func:`symgnn.nn.update.edges_to_rays`, by movements."""
+    if incoming:
+        assert topology.rays_in is not None
+        total = move(rows, topology.rays_in)
+        count = topology.rays_in.offsets.diff().clamp(min=1).unsqueeze(-1)
+        return total / count.to(total.dtype)
+    assert topology.ray_edge is not None
+    edges = lift(rows, topology.ray_edge.flatten())
+    if topology.ray_edge_weight is None:
+        return edges
+    edges = edges.view(*topology.ray_edge.shape, rows.shape[-1])
+    return (edges * topology.ray_edge_weight.unsqueeze(-1).to(rows.dtype)).sum(1)
+
+
+def _lifted(given: Input, rows: Tensor, update: Update, topology: Topology) -> Tensor:
+    """Rows where an input lives as nodes, edges or graphs read it."""
+    if given.domain == update.domain:
+        lines = topology.lines if update.plan.on_lines else None
+        return rows if lines is None else move(rows, lines)
+    if given.domain == "graph":
+        rows = move(rows, topology.graphs)
+        return rows if update.domain == "node" else move(rows, topology.edges.near)
+    return move(rows, topology.edges.near if given.place == "target" else topology.edges.far)
+
+
+def to_rays(given: Input, rows: Tensor, update: Update, topology: Topology) -> tuple[Tensor, str]:
+    """Rows where an input lives on the rays `[R, w]`, and which end of an angle reads them; those
+    of angles as they are.
+    """
+    assert topology.rays is not None
+    if given.domain == "angle":
+        return rows, ""
+    place, _, incoming = given.place.partition(" ")
+    end = "far" if place == "second" else "near"
+    if given.domain == "graph":
+        rows = move(rows, topology.graphs)
+    if given.domain == "edge":
+        if update.lives_on_rays(given):
+            return rows, end
+        return _edges_to_rays(rows, topology, bool(incoming)), end
+    ends = topology.rays
+    return move(rows, ends.far if place in ("first", "second") else ends.near), end

@@ -1,0 +1,221 @@
+"""The function phi of an update, in two halves; the MLP is one; and what is done to its result."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from symgnn.nn.parameters import reset_all
+
+if TYPE_CHECKING:
+    from symgnn.topology import Grid
+
+
+class Form(nn.Module):
+    """A function phi of the inputs of an update, made as `form(widths, out, hidden)`.
+
+    It has two halves. :meth:`home` gets each input where it lives (a node value once per node);
+    its results are gathered to the domain of the update, where :meth:`here` makes the result of
+    them. So whatever depends on a node alone is computed once per node, not once per edge or angle.
+
+    Args:
+        widths: The width of each input.
+        out: The width of the result; a form may choose another and set `self.out`.
+        hidden: The width of hidden layers, if it has any.
+    """
+
+    def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
+        super().__init__()
+        self.widths, self.out = list(widths), out
+
+    def home(self, *values: Tensor) -> Sequence[Tensor | None]:
+        """The first half.
+
+        Args:
+            values: Each input where it lives, `[rows of its domain, width]`.
+
+        Returns:
+            For each input the rows `[rows of its domain, any]` to be gathered; None leaves it out.
+        """
+        return values
+
+    def here(self, *values: Tensor) -> Tensor:
+        """The second half.
+
+        Args:
+            values: What :meth:`home` gave, gathered, `[rows of the update, any]` each.
+
+        Returns:
+            The result `[rows of the update, out]`.
+        """
+        raise TypeError(f"{type(self).__name__} has to define here(*values)")
+
+    def total(self, grid: Grid, *values: Tensor) -> Tensor | None:
+        """For angles, a faster sum of :meth:`here` over the second rays of each first ray, if any.
+
+        Args:
+            grid: The angles as a square of first by second rays for each vertex.
+            values: As for :meth:`here`, but not gathered where they live on rays: `[R, any]`.
+
+        Returns:
+            `[R, out]`, or None where there is no faster way.
+        """
+        return None
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        reset_all(self)
+
+
+@dataclass(frozen=True)
+class Width:
+    """Sizes of the MLPs of a block: width (of each domain), number and dropout of hidden layers."""
+
+    hidden: int | Mapping[str, int]
+    layers: int = 1
+    dropout: float = 0.0
+
+    @property
+    def for_map(self) -> Width:
+        """That of the MLPs of a coordinate map."""
+        return dataclasses.replace(self, hidden=self.of("coordinates"))
+
+    def of(self, domain: str) -> int:
+        """The width of the hidden layers of an update."""
+        return self.hidden if isinstance(self.hidden, int) else self.hidden[domain]
+
+
+class MLP(Form):
+    """An MLP with the activation swish over the concatenation of its inputs.
+
+    `linears[0]` is the map over the concatenation, as in any MLP. A map of a concatenation is the
+    sum of one map per input, its columns: the first half applies these, the second half adds them
+    and the bias, and applies the rest. `linears[-1]`, :attr:`last`, commutes with sums and means.
+
+    Args:
+        widths: The width of each input.
+        out: The width of the result.
+        hidden: The width of the hidden layers.
+        layers: The number of hidden layers; with 0 the MLP is one linear map.
+        dropout: The rate of dropout after each hidden layer.
+        last_bias: Whether the last map has a bias.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        out: int,
+        hidden: int,
+        *,
+        layers: int = 1,
+        dropout: float = 0.0,
+        last_bias: bool = True,
+    ) -> None:
+        super().__init__(widths, out, hidden)
+        sizes = [sum(widths), *[hidden] * layers, out]
+        self.linears = nn.ModuleList(_Linear(i, o) for i, o in pairwise(sizes))
+        if not last_bias and layers:
+            self.linears[-1].register_parameter("bias", None)
+        self.dropout = dropout
+
+    def home(self, *values: Tensor) -> list[Tensor]:
+        """Each input times its columns of the first map."""
+        return [linear(value, map) for value, map in zip(values, self.maps(), strict=True)]
+
+    def here(self, *values: Tensor) -> Tensor:
+        """The sum, the bias, and the rest of the MLP; `[out]` without any inputs."""
+        hidden = self.finish(sum(values, self.bias))
+        return hidden if self.last is None else self.last(hidden)
+
+    def maps(self) -> tuple[Tensor, ...]:
+        """The columns of the first map `[hidden, width]` of each input."""
+        if not self.widths:  # a split into nothing could not be saved with an exported program
+            return ()
+        return self.linears[0].weight.split(self.widths, dim=1)  # type: ignore[operator]
+
+    @property
+    def bias(self) -> Tensor:
+        """The bias of the first map `[hidden]`."""
+        return self.linears[0].bias  # type: ignore[return-value]
+
+    @property
+    def last(self) -> nn.Linear | None:
+        """The last linear map; None where the first is the only one."""
+        return self.linears[-1] if len(self.linears) > 1 else None  # type: ignore[return-value]
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        """Everything between the first and the last linear map, `[..., h] -> [..., h]`."""
+        for number in range(1, len(self.linears)):
+            if number > 1:
+                hidden = self.linears[number - 1](hidden)
+            hidden = F.silu(hidden)
+            if self.dropout:
+                hidden = F.dropout(hidden, self.dropout, self.training)
+        return hidden
+
+    def extra_repr(self) -> str:
+        """The widths of the inputs."""
+        return f"widths={self.widths}"
+
+
+def linear(rows: Tensor, weight: Tensor) -> Tensor:
+    """A linear map without a bias, `[..., w], [h, w] -> [..., h]`, in the type of the weight.
+
+    Of a single number it is a product, which stays in full precision where matrix products do not.
+    """
+    rows = rows.to(weight.dtype)
+    return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
+
+
+class _Linear(nn.Linear):
+    """A linear map that may have no inputs: an update with nothing to read is its bias."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(max(inputs, 1), outputs)
+        if not inputs:
+            self.in_features = 0
+            del self.weight
+            self.register_buffer("weight", self.bias.new_empty(outputs, 0), persistent=False)
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        if self.in_features:
+            super().reset_parameters()
+        else:
+            nn.init.uniform_(self.bias, -1, 1)
+
+
+@dataclass(frozen=True)
+class After:
+    """What is done to the result of an update, in this order.
+
+    Args:
+        activation: Whether the swish is applied once more.
+        gate: Whether it is multiplied by the sigmoid of a linear map of itself.
+        residual: Whether the old value is added.
+    """
+
+    activation: bool = False
+    gate: bool = False
+    residual: bool = False
+
+    def make(self, out: int) -> nn.Linear | None:
+        """The map of the gate."""
+        return nn.Linear(out, 1) if self.gate else None
+
+    def activated(self, rows: Tensor) -> Tensor:
+        """Before the gate `[rows, out]`."""
+        return F.silu(rows) if self.activation else rows
+
+    def gated(self, rows: Tensor, gate: nn.Module | None, old: Tensor | None) -> Tensor:
+        """The result `[rows, out]`."""
+        if gate is not None:
+            rows = rows * torch.sigmoid(gate(rows))
+        return rows if old is None else rows + old
