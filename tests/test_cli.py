@@ -116,8 +116,8 @@ assert {"nn", "data", "audit", "train", "load", "__version__"} <= set(dir(symgnn
 assert not hasattr(symgnn, "nnn")
 assert "torch" not in sys.modules
 assert symgnn.nn.build("dgn", dimension=3) is not None
-from symgnn import data, geometry, nn, topology
-assert symgnn.nn is nn and symgnn.topology.knn_graph is topology.knn_graph
+from symgnn import data, geometry, nn, graphs
+assert symgnn.nn is nn and symgnn.graphs.knn_graph is graphs.knn_graph
 from symgnn import *
 assert load is symgnn.load
 """

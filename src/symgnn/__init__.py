@@ -5,7 +5,7 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from symgnn import audit, data, geometry, nn, topology, train
+    from symgnn import audit, data, geometry, graphs, nn, train
     from symgnn.train.fit import fit
     from symgnn.train.trained_run import Run, load
 
@@ -16,9 +16,9 @@ __all__ = [
     "data",
     "fit",
     "geometry",
+    "graphs",
     "load",
     "nn",
-    "topology",
     "train",
 ]
 #: Where names that are no subpackages are defined.

@@ -11,7 +11,7 @@ from torch_geometric.nn.models import DimeNetPlusPlus, SchNet, ViSNet
 from audit.faulty import capped_graph, molecule
 from nn.peers import triplets
 from symgnn.audit import audit
-from symgnn.topology import radius_graph
+from symgnn.graphs import radius_graph
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from torch_geometric.data import Batch, Data
 
 from helpers import both_ways
 from nn.peers import E_GCL
-from symgnn.bench import egnn, products, shapes
+from symgnn.bench import egnn_layer, products, shapes
 from symgnn.bench.angles import AngleUpdate, Concatenated
 from symgnn.bench.products import Product
+from symgnn.graphs import Topology
 from symgnn.nn import from_peer
 from symgnn.nn._engine.policy import using_policy
-from symgnn.topology import Topology
 
 
 @pytest.mark.parametrize("shape", shapes.SHAPES, ids=lambda shape: shape.name)
@@ -82,7 +82,7 @@ def test_with_the_counted_products_the_update_can_be_computed() -> None:
 
 def test_the_published_layer_is_the_published_layer() -> None:
     torch.manual_seed(0)
-    ours = egnn.E_GCL(6).double()
+    ours = egnn_layer.E_GCL(6).double()
     theirs = E_GCL(6, 6, coords_agg="sum").double()
     theirs.load_state_dict(ours.state_dict())
     edges = torch.tensor([[0, 1, 0, 2, 3], [1, 0, 2, 3, 0]])

@@ -10,10 +10,10 @@ import torch
 from bench.samples import absent, bad, good, suite
 from symgnn.bench import SUITES
 from symgnn.bench import suite as module
-from symgnn.bench.claims import Claim
 from symgnn.bench.document import main as document
 from symgnn.bench.measure import Spread
-from symgnn.bench.suite import Part, Suite
+from symgnn.bench.speed_claims import SpeedClaim
+from symgnn.bench.suite import Suite, SuitePart
 from symgnn.cli import main
 
 
@@ -137,11 +137,11 @@ def test_wrong_calls_say_what_is_right(arguments, words, capsys) -> None:
 def test_some_shapes_keep_what_is_there_of_the_others(tmp_path: Path, monkeypatch) -> None:
     ratios = iter([1.0, 2.0, 3.0])
 
-    def parts(quick: bool) -> list[Part]:
-        def run(shape: str, rounds) -> list[Claim]:
-            return [Claim(shape, "this over that", Spread.of([next(ratios)]), 9.0)]
+    def parts(quick: bool) -> list[SuitePart]:
+        def run(shape: str, rounds) -> list[SpeedClaim]:
+            return [SpeedClaim(shape, "this over that", Spread.of([next(ratios)]), 9.0)]
 
-        return [Part(shape, partial(run, shape)) for shape in ("2-d", "3-d")]
+        return [SuitePart(shape, partial(run, shape)) for shape in ("2-d", "3-d")]
 
     monkeypatch.setattr(module, "suite_named", lambda name: Suite("scale", "", parts))
     out = ["bench", "scale", "--out", str(tmp_path)]

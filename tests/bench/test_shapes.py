@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from symgnn.bench import shapes
-from symgnn.topology import Topology
+from symgnn.graphs import Topology
 
 
 def test_sizes() -> None:

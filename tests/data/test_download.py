@@ -18,8 +18,8 @@ import pytest
 from symgnn.cli import main
 from symgnn.data import download as module
 from symgnn.data import tsp
+from symgnn.data.dataset_store import Source, fetch
 from symgnn.data.download import Limits
-from symgnn.data.store import Source, fetch
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PORTAL = b"\n<!DOCTYPE html><html><body>Please log in to the network.</body></html>"

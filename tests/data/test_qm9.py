@@ -15,7 +15,7 @@ from torch_geometric.utils import degree, is_undirected
 from shared_data import shared
 from symgnn.data import load, qm9_files
 from symgnn.data.bonds import BOND_TYPES, Origin, find_bonds
-from symgnn.data.graphs import starts
+from symgnn.data.packed_graphs import starts
 from symgnn.data.qm9 import ATOM_ENERGIES, TARGETS, split
 from symgnn.data.qm9_files import COLUMNS, MOLECULES, parse_xyz, read_archive, read_molecules
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symgnn.data import store
+from symgnn.data import dataset_store
+from symgnn.data.dataset_store import Source, fetch, find, prepared
 from symgnn.data.download import Limits
-from symgnn.data.store import Source, fetch, find, prepared
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 
@@ -107,9 +107,9 @@ def test_where_files_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_the_cache_is_where_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert store.cache() == Path("/somewhere/symgnn")
+    assert dataset_store.cache() == Path("/somewhere/symgnn")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert store.cache() == Path.home() / ".cache" / "symgnn"
+    assert dataset_store.cache() == Path.home() / ".cache" / "symgnn"
 
 
 def test_what_was_given_has_to_be_there_and_right(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from symgnn.cli import main
 from symgnn.data import load
-from symgnn.experiments import EXPERIMENTS, Row, paper, run_experiment, run_step_time, training
+from symgnn.experiments import EXPERIMENTS, Row, dataset_runs, paper, run_experiment, run_step_time
 from symgnn.experiments.claims import Claim
+from symgnn.experiments.dataset_runs import Trial
 from symgnn.experiments.experiment import Protocol
-from symgnn.experiments.training import Trial
 from symgnn.train import Ensemble
 
 QUIET = Console(quiet=True)
@@ -117,7 +117,7 @@ def test_blocks_and_seeds_see_the_same_batches(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, ran = training.run_row, []
+    real, ran = dataset_runs.run_row, []
 
     def dies_at_the_second(settings: Any, row: Row, *rest: Any) -> dict:
         ran.append(row.block)
@@ -125,7 +125,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
             raise KeyboardInterrupt
         return real(settings, row, *rest)
 
-    monkeypatch.setattr(training, "run_row", dies_at_the_second)
+    monkeypatch.setattr(dataset_runs, "run_row", dies_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         small("tsp", tmp_path, "DGN", "GN", epochs=1)
     assert not (tmp_path / "results.json").exists()

@@ -12,7 +12,7 @@ from symgnn.cli import main
 from symgnn.data import SETS, Polytopes
 from symgnn.experiments import TABLES, Local, Row, resume, run_efficiency, run_table, tables
 from symgnn.experiments.paper import cell
-from symgnn.experiments.polytopes import keeps, known_train, network
+from symgnn.experiments.polytope_tables import keeps, known_train, network
 from symgnn.experiments.verdicts import verdict
 from symgnn.store import write_json
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from symgnn.topology import knn_graph, radius_graph
+from symgnn.graphs import knn_graph, radius_graph
 
 
 def molecules(dtype: torch.dtype = torch.float64, cutoff: float = 4.0) -> Batch:

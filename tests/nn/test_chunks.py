@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from symgnn.graphs import KNNGraph
 from symgnn.nn import build
 from symgnn.nn._engine.chunks import Chunks
 from symgnn.nn.architectures import ARCHITECTURES
-from symgnn.topology import KNNGraph
 
 INDEX = torch.tensor([3, 0, 0, 5, 3, 1, 2, 3])
 PLACES = [slice(0, 3), slice(3, 4), slice(4, 8)]

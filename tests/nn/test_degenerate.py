@@ -22,9 +22,9 @@ from helpers import (
 )
 from symgnn.data import polytope
 from symgnn.geometry import angle
+from symgnn.graphs import Topology
 from symgnn.nn import ARCHITECTURES, EGCN, NeighbourSum, Spec, build, reduce
 from symgnn.nn.inputs import a, d2, e, theta, v
-from symgnn.topology import Topology
 
 MAPS = ("identity", "neighbour-sum", "egcn")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}

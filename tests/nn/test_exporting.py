@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
+from symgnn.graphs import Ends, Movement, Topology, knn_graph
+from symgnn.graphs.plain import plain_topology
 from symgnn.nn import EGNNMap, Model, build, export
-from symgnn.topology import Ends, Movement, Topology, knn_graph
-from symgnn.topology.plain import plain_topology
 
 #: Networks by name, with what they are built with.
 NETWORKS: dict[str, dict[str, Any]] = {

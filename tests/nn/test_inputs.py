@@ -13,8 +13,8 @@ from symgnn.geometry.symmetry import EUCLIDEAN
 from symgnn.nn import ARCHITECTURES, PEERS, Conv, Form, Measure, Spec, build, initial, reduce
 from symgnn.nn.bases import bessel, cosine_cutoff, fourier, gaussians, spherical
 from symgnn.nn.inputs import a, d2, e, position, theta, v
-from symgnn.nn.peers.common import Linear, Same
 from symgnn.nn.peers.egnn import normalised
+from symgnn.nn.peers.peer_forms import Linear, Same
 
 NODES = {"node": [v, reduce(e)]}
 

@@ -13,8 +13,8 @@ from torch_geometric.data import Batch, Data
 
 from helpers import both_ways, distance, generic_edges, rng
 from symgnn.geometry import TRANSFORMATIONS
+from symgnn.graphs import Topology, knn_graph
 from symgnn.nn.isometric import Isometric, inner, isometric_vectors
-from symgnn.topology import Topology, knn_graph
 
 few = settings(max_examples=25, deadline=None)
 dimensions = st.integers(1, 4)

@@ -11,8 +11,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch_geometric.data import Batch, Data
 
 import symgnn
+from symgnn.graphs import Topology, knn_graph
 from symgnn.nn import ARCHITECTURES, AGNConv, Conv, DGNConv, GNConv, build
-from symgnn.topology import Topology, knn_graph
 
 MAPS = ["identity", "neighbour-sum", "egcn-neighbours", "egcn", "scale-u", "rigid"]
 

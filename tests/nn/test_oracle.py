@@ -21,9 +21,9 @@ from torch_geometric.data import Batch, Data
 
 from nn import oracle
 from nn.oracle import Oracle
+from symgnn.graphs import Topology
 from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, DGN, EGCN, Model, NeighbourSum, build, reduce
 from symgnn.nn.inputs import e, position, u, v
-from symgnn.topology import Topology
 
 TOLERANCE = 1e-10
 #: Reads coordinates in every layer, so that a shift or a rotation in an earlier one shows.

@@ -14,12 +14,12 @@ from helpers import train_ensemble
 from nn import peers
 from nn.peers import E_GCL, E_GCL_vel, directed, molecules, on_graph
 from symgnn.geometry import TRANSFORMATIONS
+from symgnn.graphs import Topology, knn_graph
 from symgnn.nn import EGNNMap, Form, Spec, build, from_peer, to_peer
 from symgnn.nn.bases import gaussians
 from symgnn.nn.inputs import d2, e, position, reduce, v
 from symgnn.nn.peers.isogcn import SQUARED_GRADIENT
 from symgnn.nn.peers.weights import pairs_of, reader_of
-from symgnn.topology import Topology, knn_graph
 from symgnn.train import Ensemble
 
 #: The largest difference, relative to the largest number compared.

@@ -6,8 +6,8 @@ import pytest
 
 from symgnn.nn import AGN, DGN, After, Measure, Spec, reduce
 from symgnn.nn.inputs import a, d2, e, theta, u, v
-from symgnn.nn.peers.common import Linear
 from symgnn.nn.peers.egnn import normalised
+from symgnn.nn.peers.peer_forms import Linear
 
 WRONG = {
     "unplaced node": (lambda: Spec("s", edge=[v]), "edge: reads v; write v.source or v.target"),

@@ -41,6 +41,7 @@ from symgnn.geometry import (
     Permutation,
     Symmetry,
 )
+from symgnn.graphs import Topology
 from symgnn.nn import (
     AGN,
     ARCHITECTURES,
@@ -57,7 +58,6 @@ from symgnn.nn import (
     reduce,
 )
 from symgnn.nn.inputs import a, d2, e, position, theta, u, v
-from symgnn.topology import Topology
 
 KEPT, BROKEN = 1e-9, 1e-4
 TASKS = ("graph", "node", "edge", "coordinates")

@@ -12,8 +12,8 @@ from torch_geometric.data import Batch, Data
 from helpers import FEATURES, both_ways, bridge_edges, generic_edges, graph, random_model
 from symgnn.audit import audit
 from symgnn.data import polytopes
+from symgnn.graphs import knn_graph
 from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, build
-from symgnn.topology import knn_graph
 from symgnn.train import Ensemble
 
 TASKS = ("node-vectors", "graph-vectors")

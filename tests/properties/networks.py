@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import PERMUTATIONS, Symmetry
+from symgnn.graphs import Topology
 from symgnn.nn import (
     ARCHITECTURES,
     COORDINATE_MAPS,
@@ -31,9 +32,8 @@ from symgnn.nn import (
 )
 from symgnn.nn.bases import bessel, cosine_cutoff, fourier, gaussians, spherical
 from symgnn.nn.inputs import DOMAINS, a, d2, e, kappa, position, theta, u, v
-from symgnn.nn.peers.common import Linear
 from symgnn.nn.peers.isogcn import LAPLACIAN, SQUARED_GRADIENT
-from symgnn.topology import Topology
+from symgnn.nn.peers.peer_forms import Linear
 
 TASKS = ("graph", "node", "edge", "coordinates")
 FEATURES = ("node_features", "edge_features", "angle_features", "graph_features")

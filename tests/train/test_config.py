@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from symgnn.nn.build import ARCHITECTURES, PEERS, build
-from symgnn.train import datasets
+from symgnn.train import run_data
 from symgnn.train.config import Config, read_config, resolve
 
 GOOD = {"data": {"name": "polytopes-3d"}, "model": {"block": "dgn"}}
@@ -130,7 +130,7 @@ def test_errors_of_the_data_name_their_key(
         (tmp_path / "a.csv").write_text("x,y,m\n0,0,1\n1,0,2\n0,1,3\n")
     config = resolve({**GOOD, "data": data})
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        datasets.load(config.data)
+        run_data.load(config.data)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 

@@ -10,9 +10,9 @@ from torch_geometric.data import Batch
 
 from helpers import graphs
 from symgnn.data import polytopes
+from symgnn.graphs import AddTopology
 from symgnn.nn import build
-from symgnn.topology import AddTopology
-from symgnn.train.loader import Batches, Graphs, loader
+from symgnn.train.loader import Batches, GraphDataset, loader
 
 sizes = st.integers(1, 40)
 
@@ -60,7 +60,7 @@ def test_batches_are_those_of_pyg(one_way: bool) -> None:
     source.append(alone)
     for data in source:
         data.y, data.name = torch.randn(1, 2), "some"
-    ready = Graphs(source, angles=True, dtype=torch.float64, drop=["u"])
+    ready = GraphDataset(source, angles=True, dtype=torch.float64, drop=["u"])
     for numbers in ([0, 1, 2, 3], [3, 1], [2], [3], [1, 1]):
         found = ready.__getitems__(numbers)
         expected = Batch.from_data_list([AddTopology()(copy(source[k])) for k in numbers])
@@ -74,7 +74,7 @@ def test_batches_are_those_of_pyg(one_way: bool) -> None:
 
 def test_the_topology_is_made_outside_the_model() -> None:
     model = build("agn", hidden=4, outputs=5)
-    ready = Graphs(polytopes(3), angles=model.needs_angles)
+    ready = GraphDataset(polytopes(3), angles=model.needs_angles)
     batches = list(loader(ready, Batches(5, 3), model.topology))
     assert all(batch.topology.ray_index is not None for batch in batches)
     outputs = torch.cat([model(batch) for batch in batches])
@@ -82,7 +82,7 @@ def test_the_topology_is_made_outside_the_model() -> None:
 
 
 def test_workers_give_the_same_batches() -> None:
-    ready = Graphs(polytopes(3))
+    ready = GraphDataset(polytopes(3))
     model = build("dgn")
     alone, helped = (loader(ready, Batches(5, 2, seed=1), model.topology, n) for n in (0, 1))
     for batch, other in zip(alone, helped, strict=True):

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 import symgnn
 from symgnn.cli import main
 from symgnn.data import registry
-from symgnn.train import datasets
+from symgnn.train import run_data
 from symgnn.train.checkpoint import read_checkpoint
 from symgnn.train.checkpointing import read_log
 from symgnn.train.config import Config, resolve
@@ -118,7 +118,7 @@ def test_coordinates_come_in_units_of_the_source(tmp_path: Path) -> None:
     model = {"block": "dgn", "coordinate_map": "neighbour-sum", "hidden": 4}
     data = {"name": "nbody", "limit": [4, 2, 2]}
     run = trained(tmp_path, data=data, model=model)
-    graphs = list(datasets.load(run.config.data).test)
+    graphs = list(run_data.load(run.config.data).test)
     error = run.predict(graphs).value - torch.cat([graph.y for graph in graphs])
     metrics = json.loads((tmp_path / "metrics.json").read_text())["test"]
     assert metrics["mse"]["mean"] == pytest.approx(float(error.square().mean()), rel=1e-5)
@@ -150,7 +150,7 @@ def test_a_run_is_a_plain_loop(tmp_path: Path) -> None:
     model = {"block": "egnn", "velocity": True, "hidden": 8, "layers": 2}
     sets = ("train.epochs=3", "train.batch_size=3", "train.weight_decay=1e-3")
     run = trained(tmp_path, *sets, "train.drop_last=true", data=data, model=model)
-    graphs, batches = list(datasets.load(data).train), Batches(7, 3, seed=1, drop_last=True)
+    graphs, batches = list(run_data.load(data).train), Batches(7, 3, seed=1, drop_last=True)
     torch.manual_seed(1)
     alone = make_model(run.config, run.task, run.facts.sizes)
     optimiser = torch.optim.Adam(alone.parameters(), 1e-3, weight_decay=1e-3)
@@ -244,7 +244,7 @@ def test_what_no_model_reads_is_dropped(tmp_path: Path) -> None:
     data = {"name": "polytopes-3d", "copies": 1, "node_features": True}
     run = trained(tmp_path, data={**data, "drop": ["x"]}, model=MODEL)
     assert run.facts.sizes["node_features"] == 0
-    assert run.predict(datasets.load(data).test).value.shape == (5, 5)
+    assert run.predict(run_data.load(data).test).value.shape == (5, 5)
     raw = {"block": "schnet", "hidden": 4}
     with pytest.raises(ValueError, match=r"^model\.node_features: is 2, .*data\.drop: \[x\]"):
         train(config(data=data, model=raw), tmp_path / "other")

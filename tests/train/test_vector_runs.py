@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 import symgnn
 from symgnn.cli import main
 from symgnn.data.task import Task
-from symgnn.report.run import write_run_report
+from symgnn.report.run_page import write_run_report
 from symgnn.train.config import resolve
 from symgnn.train.metrics import Judge, Metrics, Scaler
 from symgnn.train.prepare import measure

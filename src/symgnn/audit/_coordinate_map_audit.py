@@ -54,7 +54,7 @@ class _Measured(Target):
         source, target = data.edge_index
         if self.what == "distances":
             return {"distances": length(image[source] - image[target])}
-        from symgnn.topology import Topology
+        from symgnn.graphs import Topology
 
         j, i, k = Topology.build(data.edge_index, data.num_nodes).angle_index
         return {"angles": angle(image[j] - image[i], image[k] - image[i])}

@@ -10,20 +10,20 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from symgnn.bench import products
-from symgnn.bench.claims import Claim
 from symgnn.bench.measure import Rounds, Spread, Times, medians, paired
 from symgnn.bench.shapes import POLYTOPES, SHAPES, Shape, superpixels
+from symgnn.bench.speed_claims import SpeedClaim
 from symgnn.bench.steps import HIDDEN, model_step, network, training_step
-from symgnn.bench.suite import Part, Suite
-from symgnn.experiments import polytopes
-from symgnn.experiments.polytopes import Row
+from symgnn.bench.suite import Suite, SuitePart
+from symgnn.experiments import polytope_tables
+from symgnn.experiments.polytope_tables import Row
+from symgnn.graphs import Topology
 from symgnn.nn import AGN, MLP, Engine
 from symgnn.nn._engine.policy import using_policy
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import theta
 from symgnn.nn.state import start
 from symgnn.nn.update import Update
-from symgnn.topology import Topology
 
 FINDING = (
     "The swish, which is no product, and one pass over memory for each operation stand between an "
@@ -77,7 +77,7 @@ def update_step(module: nn.Module, topology: Topology, hidden: int) -> Callable[
     return training_step(lambda: module(v, a).square().mean(), module.parameters(), (v, a))
 
 
-def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
     """The update, concatenated, its products and its swish, all by turns."""
     torch.manual_seed(0)
     ours = AngleUpdate(shape.batch(quick))
@@ -93,24 +93,26 @@ def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
     note = f"{ours.topology.num_angles:,} angles"
     ratio = paired(times["concatenated"], times["update"])
     seconds = medians(times, "concatenated", "update")
-    yield Claim(
+    yield SpeedClaim(
         shape.name, "concatenated over the update", ratio, 3.0, "least", seconds=seconds, note=note
     )
     yield from _over_products(shape.name, "update", times, 1.3)
 
 
-def _over_products(shape: str, what: str, times: Times, bound: float | None) -> Iterator[Claim]:
+def _over_products(
+    shape: str, what: str, times: Times, bound: float | None
+) -> Iterator[SpeedClaim]:
     ratio, seconds = paired(times[what], times["products"]), medians(times, what, "products")
-    yield Claim(shape, f"{what} over its products", ratio, bound, seconds=seconds)
+    yield SpeedClaim(shape, f"{what} over its products", ratio, bound, seconds=seconds)
     both = [a + b for a, b in zip(times["products"], times["swish"], strict=True)]
-    yield Claim(shape, f"{what} over products and swish", paired(times[what], both))
+    yield SpeedClaim(shape, f"{what} over products and swish", paired(times[what], both))
 
 
-def whole_step(quick: bool, rounds: Rounds) -> Iterator[Claim]:
+def whole_step(quick: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
     """A step of the paper's network for polytopes, 32 and 64 numbers wide, over its products."""
     shape = POLYTOPES[4]
     batch = shape.batch(quick)
-    model = polytopes.network(Row("AGN", "mean"), batch.pos.shape[1], batch.num_graphs)
+    model = polytope_tables.network(Row("AGN", "mean"), batch.pos.shape[1], batch.num_graphs)
     counted, swishes = products.of_network(model.topology(batch), embedding=32, hidden=64)
     times = rounds.alternate(
         {
@@ -122,7 +124,7 @@ def whole_step(quick: bool, rounds: Rounds) -> Iterator[Claim]:
     yield from _over_products(shape.name, "AGN", times, None)
 
 
-def in_tiles(counts: Sequence[int], rounds: Rounds) -> Iterator[Claim]:
+def in_tiles(counts: Sequence[int], rounds: Rounds) -> Iterator[SpeedClaim]:
     """All angles at once, over tiles that stay in the cache, on more and more superpixels."""
     for count in counts:
         batch = Batch.from_data_list(superpixels(count))
@@ -137,18 +139,18 @@ def in_tiles(counts: Sequence[int], rounds: Rounds) -> Iterator[Claim]:
         ratio: Spread = paired(times["at once"], times["tiles"])
         note = f"{model.topology(batch).num_angles:,} angles"
         seconds = medians(times, "at once", "tiles")
-        yield Claim(
+        yield SpeedClaim(
             f"{count} superpixel graphs", "AGN at once over in tiles", ratio, None,
             seconds=seconds, note=note,
         )  # fmt: skip
 
 
-def parts(quick: bool) -> list[Part]:
+def parts(quick: bool) -> list[SuitePart]:
     """The update on each shape, and what explains it."""
-    found = [Part(shape.name, partial(compare, shape, quick)) for shape in SHAPES]
+    found = [SuitePart(shape.name, partial(compare, shape, quick)) for shape in SHAPES]
     counts = (1,) if quick else (8, 32, 128)
-    found.append(Part(POLYTOPES[4].name, partial(whole_step, quick)))
-    return [*found, Part("superpixels", partial(in_tiles, counts))]
+    found.append(SuitePart(POLYTOPES[4].name, partial(whole_step, quick)))
+    return [*found, SuitePart("superpixels", partial(in_tiles, counts))]
 
 
 SUITE = Suite("angles", FINDING, parts)

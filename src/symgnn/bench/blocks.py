@@ -8,15 +8,15 @@ from functools import partial
 import torch
 from torch_geometric.data import Batch
 
-from symgnn.bench.claims import Claim
 from symgnn.bench.measure import Rounds, medians, paired
 from symgnn.bench.shapes import COLOURED, MOLECULES, POLYTOPES, SUPERPIXELS, TOURS, Shape
+from symgnn.bench.speed_claims import SpeedClaim
 from symgnn.bench.steps import model_step
-from symgnn.bench.suite import Part, Suite
+from symgnn.bench.suite import Suite, SuitePart
 from symgnn.data import Splits, Task
-from symgnn.experiments import paper, polytopes
-from symgnn.experiments.datasets import EXPERIMENTS
-from symgnn.experiments.polytopes import Row
+from symgnn.experiments import paper, polytope_tables
+from symgnn.experiments.dataset_protocols import EXPERIMENTS
+from symgnn.experiments.polytope_tables import Row
 from symgnn.nn import Model
 
 FINDING = (
@@ -37,7 +37,7 @@ def papers_network(block: str, shape: Shape, batch: Batch) -> Model:
     """The network that the paper trains on graphs like these."""
     torch.manual_seed(0)
     if shape in POLYTOPES.values():
-        return polytopes.network(Row(block, "sum"), batch.pos.shape[1], batch.num_graphs)
+        return polytope_tables.network(Row(block, "sum"), batch.pos.shape[1], batch.num_graphs)
     experiment = next(each for each in EXPERIMENTS.values() if each.paper == shape.paper)
     graphs, numbers = [batch[0]], tuple(map(str, range(12)))
     task = {
@@ -47,7 +47,7 @@ def papers_network(block: str, shape: Shape, batch: Batch) -> Model:
     return experiment.make(block, Splits(graphs, graphs, graphs, task))
 
 
-def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
     """SDGN and AGN over DGN."""
     batch = shape.batch(quick)
     models = {block: papers_network(block, shape, batch) for block in BLOCKS}
@@ -57,7 +57,7 @@ def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
     notes = {"AGN": f"{topology.num_edges:,} edges, {topology.num_angles:,} angles"}
     for block, bound in bounds.items():
         ratio, seconds = paired(times[block], times["DGN"]), medians(times, block, "DGN")
-        yield Claim(
+        yield SpeedClaim(
             shape.name,
             f"{block} over DGN",
             ratio,
@@ -67,10 +67,10 @@ def compare(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
         )
 
 
-def parts(quick: bool) -> list[Part]:
+def parts(quick: bool) -> list[SuitePart]:
     """A part for each of the paper's datasets."""
     shapes = (*POLYTOPES.values(), SUPERPIXELS, COLOURED, TOURS, MOLECULES)
-    return [Part(shape.name, partial(compare, shape, quick)) for shape in shapes]
+    return [SuitePart(shape.name, partial(compare, shape, quick)) for shape in shapes]
 
 
 SUITE = Suite("blocks", FINDING, parts)

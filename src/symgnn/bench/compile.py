@@ -8,11 +8,11 @@ from functools import partial
 
 import torch
 
-from symgnn.bench.claims import Claim
 from symgnn.bench.measure import MissingError, Rounds, medians, paired
 from symgnn.bench.shapes import SHAPES, Shape
+from symgnn.bench.speed_claims import SpeedClaim
 from symgnn.bench.steps import model_step, network
-from symgnn.bench.suite import Part, Suite
+from symgnn.bench.suite import Suite, SuitePart
 
 FINDING = (
     "The compiler joins what is done row by row. Rows are moved by one operation, symgnn::move, as "
@@ -22,7 +22,7 @@ FINDING = (
 BLOCKS = ("GN", "DGN", "SDGN", "AGN")
 
 
-def compare(block: str, shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+def compare(block: str, shape: Shape, quick: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
     """A step as it is over a compiled one."""
     batch = shape.batch(quick)
     model = network(block, batch)
@@ -38,14 +38,16 @@ def compare(block: str, shape: Shape, quick: bool, rounds: Rounds) -> Iterator[C
     note = f"the first step, with compiling, took {time.perf_counter() - began:.0f} s"
     times = rounds.alternate(runs)
     ratio, seconds = paired(times["eager"], times["compiled"]), medians(times, *runs)
-    yield Claim(shape.name, f"{block} over {block} compiled", ratio, seconds=seconds, note=note)
+    yield SpeedClaim(
+        shape.name, f"{block} over {block} compiled", ratio, seconds=seconds, note=note
+    )
 
 
-def parts(quick: bool) -> list[Part]:
+def parts(quick: bool) -> list[SuitePart]:
     """A part for each block on each shape."""
     cases = [(block, shape) for shape in SHAPES for block in BLOCKS]
     return [
-        Part(shape.name, partial(compare, block, shape, quick))
+        SuitePart(shape.name, partial(compare, block, shape, quick))
         for block, shape in (cases[1:2] if quick else cases)
     ]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from symgnn.bench import check_name
-from symgnn.bench.claims import summary
+from symgnn.bench.bench_table import markdown_table
+from symgnn.bench.speed_claims import summary
 from symgnn.bench.suite import recorded
-from symgnn.bench.table import markdown_table
 from symgnn.report.comparison import counted
 from symgnn.report.page import Picture, pictures_by
 from symgnn.store import write_whole

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet, dimenet, schnet
 
-from symgnn.bench.claims import Claim
-from symgnn.bench.egnn import E_GCL
+from symgnn.bench.egnn_layer import E_GCL
 from symgnn.bench.measure import MissingError, Rounds, medians, paired
 from symgnn.bench.shapes import CLOUDS, SHAPES, Shape
+from symgnn.bench.speed_claims import SpeedClaim
 from symgnn.bench.steps import HIDDEN, LAYERS, model_step, network, training_step
-from symgnn.bench.suite import Part, Suite
+from symgnn.bench.suite import Suite, SuitePart
+from symgnn.graphs import Topology
 from symgnn.nn import DGNConv, Model, from_peer
-from symgnn.topology import Topology
 
 FINDING = (
     "DGN multiplies nodes before it lifts them to edges; egnn-pytorch multiplies edges, with "
@@ -189,7 +189,7 @@ PEER_LAYERS = {
 PEER_NETWORKS = {"SchNet": schnet_of, "DimeNet": dimenet_of, "DimeNet++": dimenet_plus_plus}
 
 
-def against_egnn(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterator[Claim]:
+def against_egnn(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterator[SpeedClaim]:
     """DGN with the neighbour-sum map against EGNN, layer by layer."""
     torch.manual_seed(0)
     batch = in_space(shape.batch(quick))
@@ -204,10 +204,12 @@ def against_egnn(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterat
         }
     )
     ratio, seconds = paired(times[name], times["DGN"]), medians(times, name, "DGN")
-    yield Claim(shape.name, f"{name} over DGN", ratio, DGN_OVER[name], "least", seconds=seconds)
+    yield SpeedClaim(
+        shape.name, f"{name} over DGN", ratio, DGN_OVER[name], "least", seconds=seconds
+    )
 
 
-def against_pyg(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
+def against_pyg(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
     """AGN against DimeNet++ and SchNet."""
     batch = in_space(shape.batch(quick))
     ours = network("agn", batch, outputs=1)
@@ -221,13 +223,13 @@ def against_pyg(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[Claim]:
         times = rounds.alternate({**runs, "AGN": model_step(ours, features)})
     note = f"{topology.num_angles:,} angles, {count:,} triplets"
     ratio, seconds = paired(times["DimeNet++"], times["AGN"]), medians(times, "DimeNet++", "AGN")
-    yield Claim(shape.name, "DimeNet++ over AGN", ratio, DIMENET, "least", seconds, note)
+    yield SpeedClaim(shape.name, "DimeNet++ over AGN", ratio, DIMENET, "least", seconds, note)
     explained = topology.num_edges / (topology.num_edges + topology.num_angles)
     ratio, seconds = paired(times["AGN"], times["SchNet"]), medians(times, "AGN", "SchNet")
-    yield Claim(shape.name, "AGN over SchNet", ratio, seconds=seconds)
+    yield SpeedClaim(shape.name, "AGN over SchNet", ratio, seconds=seconds)
     each = paired(times["AGN"], times["SchNet"], explained)
     what = "AGN for each edge and angle over SchNet for each edge"
-    yield Claim(shape.name, what, each, 1.0)
+    yield SpeedClaim(shape.name, what, each, 1.0)
 
 
 def peer_step(peer: nn.Module, batch: Batch) -> Callable[[], None]:
@@ -237,7 +239,7 @@ def peer_step(peer: nn.Module, batch: Batch) -> Callable[[], None]:
     )
 
 
-def specification(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterator[Claim]:
+def specification(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Iterator[SpeedClaim]:
     """A peer as a specification, with the same weights, against its own code."""
     torch.manual_seed(0)
     batch = in_space(few_triplets(shape, quick) if "DimeNet" in name else shape.batch(quick))
@@ -246,7 +248,7 @@ def specification(shape: Shape, quick: bool, name: str, rounds: Rounds) -> Itera
         times = rounds.alternate(twice(name, batch, quick))
     ratio, seconds = paired(times["theirs"], times["ours"]), medians(times, "theirs", "ours")
     bound = SPECIFICATIONS[name]
-    yield Claim(shape.name, f"{name} over its specification", ratio, bound, "least", seconds)
+    yield SpeedClaim(shape.name, f"{name} over its specification", ratio, bound, "least", seconds)
 
 
 def few_triplets(shape: Shape, quick: bool) -> Batch:
@@ -284,14 +286,16 @@ def layer_twice(name: str, batch: Batch, quick: bool) -> dict[str, Callable[[], 
     }
 
 
-def parts(quick: bool) -> list[Part]:
+def parts(quick: bool) -> list[SuitePart]:
     """DGN and AGN on each shape, then the specifications."""
     found = []
     for shape in SHAPES:
-        found += [Part(shape.name, partial(against_egnn, shape, quick, name)) for name in DGN_OVER]
-        found.append(Part(shape.name, partial(against_pyg, shape, quick)))
+        found += [
+            SuitePart(shape.name, partial(against_egnn, shape, quick, name)) for name in DGN_OVER
+        ]
+        found.append(SuitePart(shape.name, partial(against_pyg, shape, quick)))
     return found + [
-        Part(shape.name, partial(specification, shape, quick, name))
+        SuitePart(shape.name, partial(specification, shape, quick, name))
         for shape in (CLOUDS, *SHAPES)
         for name in SPECIFICATIONS
     ]

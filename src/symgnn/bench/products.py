@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from symgnn.topology import Topology
+from symgnn.graphs import Topology
 
 
 class Product(NamedTuple):

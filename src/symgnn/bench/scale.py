@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from symgnn.bench.claims import Claim
 from symgnn.bench.measure import (
     GIB,
     Memory,
@@ -27,8 +26,9 @@ from symgnn.bench.measure import (
     paired,
 )
 from symgnn.bench.shapes import neighbours
+from symgnn.bench.speed_claims import SpeedClaim
 from symgnn.bench.steps import model_step
-from symgnn.bench.suite import Part, Suite
+from symgnn.bench.suite import Suite, SuitePart
 from symgnn.nn import build
 from symgnn.train import keep_memory
 
@@ -98,7 +98,7 @@ def peak_of(nodes: int, dimension: int, chunk: int | None, threads: int) -> dict
 
 def time_for_each_angle(
     dimension: int, sizes: Sequence[int], reference: int, rounds: Rounds
-) -> Iterator[Claim]:
+) -> Iterator[SpeedClaim]:
     """Each size over the reference; and the slowest over the fastest, from there on."""
     shape, ratios = f"{dimension}-d", {}
     sent = replace(rounds, on_round=None)  # a callback cannot be sent to another process
@@ -114,18 +114,20 @@ def time_for_each_angle(
         seconds = {"step": found["angles"] * median(found["large"])}
         what = f"time for each angle, {nodes:,} nodes over {reference:,}"
         note = f"{found['angles']:,} angles"
-        yield Claim(shape, what, ratio, seconds=seconds, note=note, nodes=nodes)
+        yield SpeedClaim(shape, what, ratio, seconds=seconds, note=note, nodes=nodes)
         rounds.count()
     flat = {nodes: ratio for nodes, ratio in ratios.items() if nodes >= reference}
     if flat:
         worst = max(flat.values()) / min(flat.values())
         what = f"slowest over fastest, {reference:,} to {max(flat):,} nodes"
-        yield Claim(shape, what, Spread.of([worst]), FLAT)
+        yield SpeedClaim(shape, what, Spread.of([worst]), FLAT)
     if missing is not None:
         raise missing
 
 
-def memory_in_chunks(dimension: int, nodes: int, largest: int, rounds: Rounds) -> Iterator[Claim]:
+def memory_in_chunks(
+    dimension: int, nodes: int, largest: int, rounds: Rounds
+) -> Iterator[SpeedClaim]:
     """The peak in chunks over that of all angles at once; and of the largest graph in chunks."""
     shape = f"{dimension}-d"
     chunked = in_child(peak_of, nodes, dimension, CHUNK, rounds.threads)
@@ -135,7 +137,7 @@ def memory_in_chunks(dimension: int, nodes: int, largest: int, rounds: Rounds) -
     ratio = chunked["step"] / whole["step"]
     note = f"{chunked['step'] / GIB:.2f} and {whole['step'] / GIB:.2f} GiB beyond the graph"
     what = f"peak memory in chunks over at once, {nodes:,} nodes"
-    yield Claim(shape, what, Spread.of([ratio]), QUARTER, note=note)
+    yield SpeedClaim(shape, what, Spread.of([ratio]), QUARTER, note=note)
     note = ""
     try:
         most = in_child(peak_of, largest, dimension, CHUNK, rounds.threads)["all"]
@@ -145,18 +147,18 @@ def memory_in_chunks(dimension: int, nodes: int, largest: int, rounds: Rounds) -
         most, note = error.limit, f"at least: {error}"
     rounds.count()
     what = f"GiB of the process, {largest:,} nodes"
-    yield Claim(shape, what, Spread.of([most / GIB]), MOST, note=note)
+    yield SpeedClaim(shape, what, Spread.of([most / GIB]), MOST, note=note)
 
 
-def parts(quick: bool) -> list[Part]:
+def parts(quick: bool) -> list[SuitePart]:
     """Time and memory, in the plane and in space."""
     sizes, reference, fit = ((300, 600), 300, 600) if quick else (SIZES, REFERENCE, BOTH_FIT)
     found = []
     for dimension in (2,) if quick else (2, 3):
         shape = f"{dimension}-d"
         found += [
-            Part(shape, partial(time_for_each_angle, dimension, sizes, reference)),
-            Part(shape, partial(memory_in_chunks, dimension, fit, max(sizes))),
+            SuitePart(shape, partial(time_for_each_angle, dimension, sizes, reference)),
+            SuitePart(shape, partial(memory_in_chunks, dimension, fit, max(sizes))),
         ]
     return found
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from symgnn.bench.claims import Claim
 from symgnn.bench.measure import Rounds, Spread, Times, medians, paired
 from symgnn.bench.shapes import POLYTOPES
+from symgnn.bench.speed_claims import SpeedClaim
 from symgnn.bench.steps import training_step
-from symgnn.bench.suite import Part, Suite
+from symgnn.bench.suite import Suite, SuitePart
 from symgnn.data import Polytopes
-from symgnn.experiments.polytopes import Row, loss, network, train_network
+from symgnn.experiments.polytope_tables import Row, loss, network, train_network
 from symgnn.train.loop import WORTH_RECORDING
 
 FINDING = (
@@ -58,21 +58,21 @@ def turns(row: Row, dimension: int, rounds: Rounds) -> Times:
     return {name: found[1 + rounds.warm_up :] for name, found in times.items()}
 
 
-def compare(row: Row, dimension: int, rounds: Rounds) -> Iterator[Claim]:
+def compare(row: Row, dimension: int, rounds: Rounds) -> Iterator[SpeedClaim]:
     """Both ratios."""
     times = turns(row, dimension, rounds)
     shape, seconds = POLYTOPES[dimension].name, medians(times, "one", "ten")
     ratio: Spread = paired(times["ten"], times["one"])
-    yield Claim(shape, f"{row.block}: ten at once over one", ratio, TOGETHER, seconds=seconds)
+    yield SpeedClaim(shape, f"{row.block}: ten at once over one", ratio, TOGETHER, seconds=seconds)
     apart = paired(times["one"], times["ten"], COUNT)
-    yield Claim(shape, f"{row.block}: one by one over ten at once", apart, APART, "least")
+    yield SpeedClaim(shape, f"{row.block}: one by one over ten at once", apart, APART, "least")
 
 
-def parts(quick: bool) -> list[Part]:
+def parts(quick: bool) -> list[SuitePart]:
     """DGN and AGN on the polytopes of each dimension."""
     cases = [(block, dimension) for dimension in POLYTOPES for block in ("DGN", "AGN")]
     return [
-        Part(POLYTOPES[dimension].name, partial(compare, Row(block, "sum"), dimension))
+        SuitePart(POLYTOPES[dimension].name, partial(compare, Row(block, "sum"), dimension))
         for block, dimension in (cases[:1] if quick else cases)
     ]
 

@@ -14,7 +14,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from symgnn.data import polytopes
-from symgnn.topology import KNNGraph, radius_graph
+from symgnn.graphs import KNNGraph, radius_graph
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import torch
 
 from symgnn.bench import SUITES, suite_named
-from symgnn.bench.claims import Claim
 from symgnn.bench.measure import MissingError, Rounds
+from symgnn.bench.speed_claims import SpeedClaim
 from symgnn.progress import OnProgress, bar
 from symgnn.store import environment, read_json, write_json
 from symgnn.train import keep_memory
@@ -22,11 +22,11 @@ QUICK = Rounds(repeats=2, least=1, warm_up=0, seconds=1.0)
 RESULTS = "results.json"
 
 
-class Part(NamedTuple):
+class SuitePart(NamedTuple):
     """One thing that is measured: the shape of its graphs, and what gives its claims."""
 
     shape: str
-    run: Callable[[Rounds], Iterable[Claim]]
+    run: Callable[[Rounds], Iterable[SpeedClaim]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Suite:
 
     name: str
     finding: str
-    parts: Callable[[bool], Sequence[Part]]  # whether quick -> what is measured
+    parts: Callable[[bool], Sequence[SuitePart]]  # whether quick -> what is measured
     kept: bool = True
 
     @property

@@ -115,7 +115,7 @@ def _joined(data: Any, radius: float | None) -> Any:
     if radius is None:
         return data
     from symgnn.audit._structures import graph_of_atoms
-    from symgnn.topology import RadiusGraph
+    from symgnn.graphs import RadiusGraph
 
     if isinstance(data, list):
         return [_joined(graph, radius) for graph in data]

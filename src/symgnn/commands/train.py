@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     run = train(config, out, resume=options.resume, console=console)
     if run is not None:
-        from symgnn.report.run import print_metrics, write_run_report
+        from symgnn.report.run_page import print_metrics, write_run_report
 
         print_metrics(console, finish(run), run.record)
         console.print(f"report: {write_run_report(out)}", soft_wrap=True, markup=False)

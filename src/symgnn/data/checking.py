@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from symgnn.data.dataset_store import PathLike, find, wrong
 from symgnn.data.registry import dataset
-from symgnn.data.store import PathLike, find, wrong
 from symgnn.data.task import Splits, Task
 from symgnn.progress import bar
 

@@ -26,9 +26,9 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from symgnn.data.npz import load_npz
-from symgnn.data.work import integer
+from symgnn.data.parallel import integer
+from symgnn.graphs.budget import require_memory
 from symgnn.progress import OnProgress, bar
-from symgnn.topology.budget import require_memory
 
 SPLITS = ("train", "validation", "test")
 #: How many trajectories of the first splits are drawn, at least.

@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from symgnn.topology.budget import require_memory
+from symgnn.graphs.budget import require_memory
 
 
 def load_npz(path: Path) -> dict[str, np.ndarray]:

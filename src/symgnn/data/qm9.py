@@ -19,11 +19,11 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data.bonds import BOND_TYPES, Origin, find_bonds, rdkit
-from symgnn.data.graphs import PackedGraphs, limits, starts
+from symgnn.data.dataset_store import Arrays, PathLike, cache, prepared
+from symgnn.data.packed_graphs import PackedGraphs, limits, starts
+from symgnn.data.parallel import chunks, in_parallel, integer
 from symgnn.data.qm9_files import COLUMNS, MOLECULES, NUMBERS, read_molecules
-from symgnn.data.store import Arrays, PathLike, cache, prepared
 from symgnn.data.task import Splits, Task
-from symgnn.data.work import chunks, in_parallel, integer
 
 #: name: (its column, its unit)
 TARGETS = {
@@ -100,7 +100,7 @@ def load_qm9(
         path = cache(root) / "qm9" / f"bonds-{_digest(molecules, rows)}.npz"
         bonds = prepared(path, "1", make_bonds)
     y = ((y - mean) / std if standardise else y).astype(np.float32)
-    build = Build(molecules, bonds, y, rows, complete, scale)
+    build = BuildMolecule(molecules, bonds, y, rows, complete, scale)
     counts = np.bincount(bonds["origin"], minlength=len(Origin)).tolist()
     about: dict[str, Any] = {
         "source": origin,
@@ -193,7 +193,7 @@ _ONE_HOT_BOND = np.eye(len(BOND_TYPES), dtype=np.float32)
 
 
 @dataclass
-class Build:
+class BuildMolecule:
     """Makes the graph of a molecule; `bonds` are those of the given rows."""
 
     molecules: Arrays

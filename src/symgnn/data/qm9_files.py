@@ -15,7 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from symgnn.data.store import Arrays, PathLike, Source, cache, fetch, find, prepared, read_arrays
+from symgnn.data.dataset_store import (
+    Arrays,
+    PathLike,
+    Source,
+    cache,
+    fetch,
+    find,
+    prepared,
+    read_arrays,
+)
 from symgnn.progress import OnProgress, bar
 
 ELEMENTS = ("H", "C", "N", "O", "F")

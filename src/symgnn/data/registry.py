@@ -13,15 +13,15 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data import image_files, qm9_files, tsp
-from symgnn.data.graphs import limits
+from symgnn.data.dataset_store import PathLike, Source, adopt, cache, find
 from symgnn.data.nbody import NBody
+from symgnn.data.packed_graphs import limits
+from symgnn.data.parallel import integer
 from symgnn.data.polytope_sets import Polytopes
 from symgnn.data.qm9 import load_qm9
-from symgnn.data.store import PathLike, Source, adopt, cache, find
 from symgnn.data.superpixel_sets import IMAGE_SETS, load_superpixels
 from symgnn.data.task import Splits, Task
 from symgnn.data.tsp import load_tsp
-from symgnn.data.work import integer
 
 #: Of the splits of the charged particles.
 NBODY_SIZES = (3_000, 2_000, 2_000)

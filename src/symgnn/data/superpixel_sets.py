@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.graphs import PackedGraphs, limits, starts
+from symgnn.data.dataset_store import Arrays, PathLike, cache, prepared
 from symgnn.data.image_files import Images, Part, read_images
-from symgnn.data.store import Arrays, PathLike, cache, prepared
+from symgnn.data.packed_graphs import PackedGraphs, limits, starts
+from symgnn.data.parallel import chunks, in_parallel
 from symgnn.data.superpixels import NEIGHBOURS, describe, graph, neighbours, superpixels
 from symgnn.data.task import Splits, Task
-from symgnn.data.work import chunks, in_parallel
 
 _OBJECTS = "airplane automobile bird cat deer dog frog horse ship truck"
 
@@ -113,7 +113,7 @@ def load_superpixels(
             path = whole if whole.exists() else folder / f"superpixels-{split}-{count}.npz"
             arrays = prepared(path, "1", make)
         number = first + (sizes[0] + sizes[1] if part == "test" else 0)
-        build = Build(arrays, number, weights, scale, images if standardise else None)
+        build = BuildSuperpixels(arrays, number, weights, scale, images if standardise else None)
         return PackedGraphs(build, np.arange(count))
 
     most = limits(limit)
@@ -169,7 +169,7 @@ def _segmented_part(task: tuple[np.ndarray, int]) -> Arrays:
 
 
 @dataclass
-class Build:
+class BuildSuperpixels:
     """Makes the graph of an image."""
 
     arrays: Arrays

@@ -21,12 +21,21 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.graphs import PackedGraphs, limits, starts
-from symgnn.data.store import BAD_ZIP, Arrays, PathLike, Source, cache, fetch, find, prepared
+from symgnn.data.dataset_store import (
+    BAD_ZIP,
+    Arrays,
+    PathLike,
+    Source,
+    cache,
+    fetch,
+    find,
+    prepared,
+)
+from symgnn.data.packed_graphs import PackedGraphs, limits, starts
+from symgnn.data.parallel import in_parallel, integer
 from symgnn.data.task import Splits, Task
 from symgnn.data.tours import SECONDS_PER_NODE, solve
-from symgnn.data.work import in_parallel, integer
-from symgnn.topology import knn_graph
+from symgnn.graphs import knn_graph
 
 NEIGHBOURS = 25
 SIZES = (10_000, 1_000, 1_000)
@@ -163,7 +172,9 @@ def load_tsp(
             )
         else:
             packed = _pack(_published(split, count, source, root, progress))
-        splits.append(PackedGraphs(Build(packed, distance, scale), np.arange(len(packed["count"]))))
+        splits.append(
+            PackedGraphs(BuildTour(packed, distance, scale), np.arange(len(packed["count"])))
+        )
     about: dict[str, Any] = {
         "source": str(source or "published"),
         "tours": "fast-tsp" if source == "generated" else "Concorde, norm GEO",
@@ -264,7 +275,7 @@ def _pack(instances: list[Instance]) -> Arrays:
 
 
 @dataclass
-class Build:
+class BuildTour:
     """Makes the graph of an instance."""
 
     arrays: Arrays

@@ -10,19 +10,19 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.experiments import efficiency, step_time
-from symgnn.experiments.datasets import EXPERIMENTS
-from symgnn.experiments.efficiency import run_efficiency
-from symgnn.experiments.engines import HERE, Engine, Local, Ray, engine_named
-from symgnn.experiments.polytopes import TABLES, Row, Table
+from symgnn.experiments import data_efficiency, step_time
+from symgnn.experiments.data_efficiency import run_efficiency
+from symgnn.experiments.dataset_protocols import EXPERIMENTS
+from symgnn.experiments.dataset_runs import run_experiment
+from symgnn.experiments.engines import HERE, Local, Ray, RowEngine, engine_named
+from symgnn.experiments.polytope_tables import TABLES, PolytopeTable, Row
 from symgnn.experiments.step_time import run_step_time
 from symgnn.experiments.tables import choose_rows, run_table
-from symgnn.experiments.training import run_experiment
 
 #: What can be reproduced, with its title.
 REPRODUCIBLE = {
     **{name: table.title for name, table in TABLES.items()},
-    efficiency.NAME: efficiency.TITLE,
+    data_efficiency.NAME: data_efficiency.TITLE,
     **{name: experiment.title for name, experiment in EXPERIMENTS.items()},
     step_time.NAME: step_time.TITLE,
 }
@@ -31,12 +31,12 @@ __all__ = [
     "EXPERIMENTS",
     "REPRODUCIBLE",
     "TABLES",
-    "Engine",
     "Local",
     "Options",
+    "PolytopeTable",
     "Ray",
     "Row",
-    "Table",
+    "RowEngine",
     "engine_named",
     "reproduce",
     "run_efficiency",
@@ -76,7 +76,7 @@ def reproduce(
     directory: Path,
     options: Options = DEFAULTS,
     *,
-    engine: Engine = HERE,
+    engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Run one of the paper's tables or figures into a directory; give its results.json."""
@@ -88,7 +88,7 @@ def reproduce(
         if isinstance(engine, Ray):
             raise ValueError("--engine: step-time is measured here, one by one; leave it out")
         return run_step_time(directory, console=console, **options.given("protocol", "source"))
-    if name == efficiency.NAME:
+    if name == data_efficiency.NAME:
         given = options.given("seeds", "epochs")
         return run_efficiency(directory, engine=engine, console=console, **given)
     if name in TABLES:

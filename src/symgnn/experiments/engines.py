@@ -28,7 +28,7 @@ _EVERY = 0.5
 _PASSED_ON = ("SYMGNN_DATA", "XDG_CACHE_HOME")
 
 
-class Engine(Protocol):
+class RowEngine(Protocol):
     """Runs parts that do not depend on each other."""
 
     @property
@@ -100,7 +100,7 @@ class Ray:
                 ray.shutdown()
 
 
-def engine_named(name: str, jobs: int | None = None) -> Engine:
+def engine_named(name: str, jobs: int | None = None) -> RowEngine:
     """The engine "local" or "ray" with so many parts at once; without `jobs`, one on each core."""
     if name == "ray":
         return Ray(jobs)

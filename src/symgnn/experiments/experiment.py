@@ -9,7 +9,7 @@ from typing import Any
 from symgnn.data import Splits
 from symgnn.experiments import paper
 from symgnn.experiments.claims import Claim
-from symgnn.experiments.polytopes import Row
+from symgnn.experiments.polytope_tables import Row
 from symgnn.experiments.verdicts import measured
 from symgnn.nn import Model, build
 from symgnn.train.prepare import sizes_of

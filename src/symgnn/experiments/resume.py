@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.experiments.engines import Engine, Part
+from symgnn.experiments.engines import Part, RowEngine
 from symgnn.store import code, environment, read_json, write_json
 from symgnn.train.bar import bar
 
@@ -19,7 +19,7 @@ def run_parts(
     settings: Mapping[str, Any],
     epochs: int,
     console: Console | None,
-    engine: Engine,
+    engine: RowEngine,
 ) -> list[dict[str, Any]]:
     """The results of all parts, in order, with a bar that shows the time left.
 

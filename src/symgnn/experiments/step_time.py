@@ -16,10 +16,10 @@ from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
 from symgnn.data import Polytopes, Splits, load
-from symgnn.experiments import paper, polytopes
-from symgnn.experiments.datasets import EXPERIMENTS
+from symgnn.experiments import paper, polytope_tables
+from symgnn.experiments.dataset_protocols import EXPERIMENTS
 from symgnn.experiments.engines import HERE
-from symgnn.experiments.polytopes import Row
+from symgnn.experiments.polytope_tables import Row
 from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.verdicts import measured
 from symgnn.nn import Model
@@ -124,7 +124,7 @@ def _polytopes(column: str) -> tuple[dict[str, Model], Batch]:
     dimension = int(column[-1])
     graphs = Polytopes(dimension)
     models = {
-        block: polytopes.network(Row(block, "sum"), dimension, len(graphs.names))
+        block: polytope_tables.network(Row(block, "sum"), dimension, len(graphs.names))
         for block in BLOCKS
     }
     return models, Batch.from_data_list(list(graphs))

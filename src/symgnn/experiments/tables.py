@@ -13,9 +13,9 @@ from rich.console import Console
 from torch import Tensor
 
 from symgnn.data import Polytopes
-from symgnn.experiments import paper, polytopes
-from symgnn.experiments.engines import HERE, Engine
-from symgnn.experiments.polytopes import COLUMNS, TABLES, Row, Table
+from symgnn.experiments import paper, polytope_tables
+from symgnn.experiments.engines import HERE, RowEngine
+from symgnn.experiments.polytope_tables import COLUMNS, TABLES, PolytopeTable, Row
 from symgnn.experiments.resume import run_parts, write_results
 from symgnn.experiments.verdicts import measured
 
@@ -36,15 +36,15 @@ def choose_rows(name: str, rows: Sequence[Row], chosen: Sequence[str] | None) ->
 
 
 def run_table(
-    table: Table,
+    table: PolytopeTable,
     directory: Path,
     *,
     seeds: int = 10,
     epochs: int = 1000,
     rows: Sequence[Row] | None = None,
     node_features: bool = False,
-    copies: int = polytopes.COPIES,
-    engine: Engine = HERE,
+    copies: int = polytope_tables.COPIES,
+    engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train and test the rows of a table; give, and write, its results.json.
@@ -110,15 +110,17 @@ def run_row(
     train = Polytopes(table.dimension, node_features=node_features)
     classes = len(train.names)
     features = 2 if node_features else 0
-    trained = polytopes.train_network(
+    trained = polytope_tables.train_network(
         row, train, table.dimension, seeds, epochs, features, on_epoch
     )
     models, losses = trained.ensemble, trained.losses
     network = models.model
-    assert isinstance(network, polytopes.Model)
+    assert isinstance(network, polytope_tables.Model)
     matrices = {
-        column: polytopes.confusion(
-            models, tests[column], column == "train" or polytopes.keeps(network.symmetry, column)
+        column: polytope_tables.confusion(
+            models,
+            tests[column],
+            column == "train" or polytope_tables.keeps(network.symmetry, column),
         )
         for column in COLUMNS
     }
@@ -135,9 +137,9 @@ def run_row(
 
 
 def _cells(
-    table: Table,
+    table: PolytopeTable,
     row: Row,
-    network: polytopes.Model,
+    network: polytope_tables.Model,
     accuracy: dict[str, list[float]],
     classes: int,
     node_features: bool,
@@ -150,8 +152,12 @@ def _cells(
             theirs = paper.cell(table.paper, row.block, row.aggregation, row.coordinate_map, column)
         fixed: Any = None
         if column == "train":
-            fixed = None if node_features else polytopes.known_train(row, table.dimension, classes)
-        elif polytopes.keeps(network.symmetry, column):
+            fixed = (
+                None
+                if node_features
+                else polytope_tables.known_train(row, table.dimension, classes)
+            )
+        elif polytope_tables.keeps(network.symmetry, column):
             fixed = accuracy["train"]
         cells[column] = measured(values, theirs, fixed)
     return cells

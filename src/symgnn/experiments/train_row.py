@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from symgnn.train.checkpointing import Checkpoints
 from symgnn.train.devices import launch
 from symgnn.train.ensemble import Ensemble
-from symgnn.train.loader import Graphs
+from symgnn.train.loader import GraphDataset
 from symgnn.train.loop import train_loop
 from symgnn.train.metrics import Judge
 from symgnn.train.settings import Training
@@ -37,11 +37,11 @@ class TrainedRow:
 
 def train_row(
     make: Callable[[], nn.Module],
-    graphs: Graphs,
+    graphs: GraphDataset,
     judge: Judge,
     settings: Training,
     *,
-    watched: Mapping[str, Graphs] | None = None,
+    watched: Mapping[str, GraphDataset] | None = None,
     on_epoch: Callable[..., Any] | None = None,
 ) -> TrainedRow:
     """Train `settings.seeds` initialisations, with the seeds from `settings.seed` on.

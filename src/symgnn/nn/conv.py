@@ -8,6 +8,8 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from symgnn.geometry.symmetry import Symmetry
+from symgnn.graphs import Topology
+from symgnn.graphs.checks import check_positions
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import AGN, CGN, COMBINED, DGN, GN, SDGN
 from symgnn.nn.block import Block, symmetry_of
@@ -26,8 +28,6 @@ from symgnn.nn.inputs import DOMAIN_OF
 from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.spec import Spec, check_inputs, first_sizes, inputs_read
 from symgnn.nn.state import Reference, start
-from symgnn.topology import Topology
-from symgnn.topology.checks import check_positions
 
 
 class Conv(nn.Module):

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch_geometric.data import Data
 
+from symgnn.graphs import Topology
+from symgnn.graphs.plain import plain_topology
 from symgnn.nn.model import Model
-from symgnn.topology import Topology
-from symgnn.topology.plain import plain_topology
 
 #: The features of a graph that a model can read, and along which of its sizes they go.
 ROWS = {

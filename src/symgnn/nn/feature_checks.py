@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from symgnn.topology import Topology
-from symgnn.topology.checks import check_shape
+from symgnn.graphs import Topology
+from symgnn.graphs.checks import check_shape
 
 
 def check_dimension(pos: Tensor, dimension: int | None) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from symgnn.nn.parameters import reset_all
 
 if TYPE_CHECKING:
-    from symgnn.topology import Grid
+    from symgnn.graphs import Grid
 
 
 class Form(nn.Module):

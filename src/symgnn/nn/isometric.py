@@ -37,8 +37,8 @@ import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32, direction, length
+from symgnn.graphs import Topology
 from symgnn.nn._engine.rows import move
-from symgnn.topology import Topology
 
 # Eigenvalues of M below this many eps, per dimension, are the rounding of M itself.
 _ROUNDING = 64.0

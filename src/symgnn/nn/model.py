@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
+from symgnn.graphs import Topology
 from symgnn.nn.block import Block, symmetry_of, used_steps
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.feature_checks import (
@@ -25,7 +26,6 @@ from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
 from symgnn.nn.state import Reference, State, start
 from symgnn.nn.vectors import Vectors
-from symgnn.topology import Topology
 
 
 class Model(nn.Module):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from symgnn.graphs import Topology
 from symgnn.nn._engine.torch_private import is_recorded
-from symgnn.topology import Topology
 
 #: One type for each atomic number, up to 118, and type 0.
 ATOMS = 119

@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 from symgnn.geometry.measures import at_least_float32, length, root
 from symgnn.geometry.symmetry import EVERYTHING
+from symgnn.graphs import Topology
+from symgnn.graphs.checks import check_shape, check_shift_dimension
 from symgnn.nn._engine.torch_private import may_branch_on_values
 from symgnn.nn.inputs import VALUE_OF, Initial, Input, Measure, Operator
 from symgnn.nn.spec import Spec
-from symgnn.topology import Topology
-from symgnn.topology.checks import check_shape, check_shift_dimension
 
 if TYPE_CHECKING:
+    from symgnn.graphs import Ends, Movement
     from symgnn.nn.update import Update
-    from symgnn.topology import Ends, Movement
 
 
 class Values:

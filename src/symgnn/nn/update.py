@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor, nn
 
+from symgnn.graphs import Topology
 from symgnn.nn._engine.plan import plan_of
 from symgnn.nn.form import MLP, After, Form, Width
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
 from symgnn.nn.parameters import reset_all
 from symgnn.nn.spec import width_of
 from symgnn.nn.state import State, Values, as_column, reduce_rows
-from symgnn.topology import Topology
 
 
 class Update(nn.Module):

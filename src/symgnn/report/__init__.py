@@ -5,7 +5,7 @@ The figures are in :mod:`symgnn.report.figures`, which needs matplotlib: `pip in
 
 from symgnn.report.page import write_report
 from symgnn.report.table import markdown_table, rich_table
-from symgnn.report.verdicts import VERDICTS, Verdict, differences, mixed_up, summary
+from symgnn.report.verdict_marks import VERDICTS, Verdict, differences, mixed_up, summary
 
 __all__ = [
     "VERDICTS",

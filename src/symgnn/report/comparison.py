@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from symgnn.report import markup
-from symgnn.report.rows import Results, Row
+from symgnn.report.result_rows import Results, Row
 
 #: How the name of a line of published numbers begins.
 _THEIRS = "  "

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from symgnn.report import comparison, markup
 from symgnn.report.comparison import is_comparison
 from symgnn.report.css import CSS
-from symgnn.report.rows import Results, is_efficiency
-from symgnn.report.verdicts import differences, mixed_up, summary
+from symgnn.report.result_rows import Results, is_efficiency
+from symgnn.report.verdict_marks import differences, mixed_up, summary
 from symgnn.store import write_whole
 
 if TYPE_CHECKING:
-    from symgnn.report.figures.collection import Captioned
+    from symgnn.report.figures.figure_list import Captioned
 
 DPI = 120
 

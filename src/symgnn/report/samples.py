@@ -7,11 +7,11 @@ from typing import Any
 
 from symgnn.data.image_files import Part, read_images
 from symgnn.data.nbody import simulate_charged
+from symgnn.data.parallel import integer
 from symgnn.data.registry import dataset, load
 from symgnn.data.superpixel_sets import IMAGE_SETS
 from symgnn.data.superpixels import superpixels
 from symgnn.data.task import Splits
-from symgnn.data.work import integer
 
 SPLITS = ("train", "validation", "test")
 #: The frames of the charged particles that are asked from and for.
@@ -21,7 +21,7 @@ QUESTION, ANSWER = 30, 40
 def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **options: Any) -> None:
     """Draw a graph of a dataset into the file `out`; `options` are those of `load`."""
     try:
-        from symgnn.report.figures import samples
+        from symgnn.report.figures import sample_graphs
         from symgnn.report.figures.solids import wireframes
     except ImportError:
         raise ValueError("matplotlib is not installed; pip install symgnn[plot]") from None
@@ -37,8 +37,10 @@ def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **opt
     data = graphs[index]
     where = f"{name}, {split} {index}"
     if name == "qm9":
-        title = f"{samples.formula(data.z)}, number {data.number} of QM9"
-        figure = samples.molecule(data, splits.scale, title, _targets(splits, data.y[0].tolist()))
+        title = f"{sample_graphs.formula(data.z)}, number {data.number} of QM9"
+        figure = sample_graphs.molecule(
+            data, splits.scale, title, _targets(splits, data.y[0].tolist())
+        )
     elif name in IMAGE_SETS:
         part: Part = "test" if split == "test" else "train"
         reading = {key: options[key] for key in ("source", "root") if key in options}
@@ -46,10 +48,10 @@ def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **opt
         image = read_images(name, part, **reading).pixels[data.number - first]
         labels = superpixels(image, IMAGE_SETS[name].segments)
         title = f"{splits.task.classes[int(data.y)]} ({where})"
-        figure = samples.image_graph(image, labels, data, splits.scale, title)
+        figure = sample_graphs.image_graph(image, labels, data, splits.scale, title)
     elif name == "tsp":
         title = f"{data.num_nodes} nodes, {int(data.y.sum())} of {data.num_edges} edges in the tour"
-        figure = samples.tour(data, splits.scale, f"{where}: {title}")
+        figure = sample_graphs.tour(data, splits.scale, f"{where}: {title}")
     elif name == "nbody":
         seed = (splits.about["seed"], SPLITS.index(split))
         particles, dimension = data.pos.shape
@@ -61,7 +63,7 @@ def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **opt
             frames=range(ANSWER + 1),
         )
         path, charge = found.pos[index].numpy(), found.charge[index].numpy()
-        figure = samples.trajectories(path, charge, (QUESTION, ANSWER), where)
+        figure = sample_graphs.trajectories(path, charge, (QUESTION, ANSWER), where)
     else:
         kind = splits.task.classes[int(data.y)]
         figure = wireframes({"dimension": data.pos.shape[1], "classes": [kind]})

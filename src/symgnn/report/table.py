@@ -7,9 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from symgnn.report.comparison import ComparisonTable, is_comparison
-from symgnn.report.rows import Cell, Results, is_efficiency, ours, papers, rows_of, setting
-from symgnn.report.rows import short_head as head
-from symgnn.report.verdicts import standing, summary, verdict_of
+from symgnn.report.result_rows import Cell, Results, is_efficiency, ours, papers, rows_of, setting
+from symgnn.report.result_rows import short_head as head
+from symgnn.report.verdict_marks import standing, summary, verdict_of
 
 
 def rich_table(results: Results) -> RenderableType:

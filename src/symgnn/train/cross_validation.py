@@ -13,7 +13,7 @@ from rich.console import Console
 
 from symgnn.data.task import Splits
 from symgnn.store import environment, read_json, write_json, write_whole
-from symgnn.train import datasets
+from symgnn.train import run_data
 from symgnn.train.config import Config
 from symgnn.train.devices import launch
 from symgnn.train.outcomes import Outcomes
@@ -47,7 +47,7 @@ def train_folds(
     with claimed(out) if first else nullcontext():
         if first:
             check_config(out, config, resume)
-        folds = datasets.load_folds(config.data)
+        folds = run_data.load_folds(config.data)
         if first:
             write_whole(out / "config.yaml", config.to_yaml().encode())
         for number, splits in enumerate(folds, 1):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from symgnn.topology import Topology
+from symgnn.graphs import Topology
 from symgnn.train.replay import record
 
 #: Members that go through a batch together, times its largest number of nodes, edges or angles.

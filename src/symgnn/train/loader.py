@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.collate import collate
 
-from symgnn.topology import Topology
-from symgnn.topology.rays import ranks_of
+from symgnn.graphs import Topology
+from symgnn.graphs.rays import ranks_of
 
 #: What models read of a graph, with its answers; nothing else is batched.
 READ = ("pos", "edge_index", "z", "vel", "x", "edge_attr", "edge_weight", "angle_attr", "u", "y")
@@ -21,7 +21,7 @@ READ = ("pos", "edge_index", "z", "vel", "x", "edge_attr", "edge_weight", "angle
 AT_ONCE = 1000
 
 
-class Graphs(Dataset):
+class GraphDataset(Dataset):
     """Graphs as a model reads them: without what is dropped, in one type, neighbours sorted.
 
     All graphs are joined once, so that a batch is cut out of a few large tensors; PyG's own
@@ -174,7 +174,10 @@ class WithTopology:
 
 
 def loader(
-    graphs: Graphs, batches: Batches, topology: Callable[[Data], Topology] | None, workers: int = 0
+    graphs: GraphDataset,
+    batches: Batches,
+    topology: Callable[[Data], Topology] | None,
+    workers: int = 0,
 ) -> DataLoader:
     """A loader of batches."""
     return DataLoader(

@@ -16,7 +16,7 @@ from torch_geometric.data import Batch
 
 from symgnn.train.checkpointing import Checkpoints
 from symgnn.train.ensemble import Ensemble, Loss, Step
-from symgnn.train.loader import Batches, Graphs, loader, mixed
+from symgnn.train.loader import Batches, GraphDataset, loader, mixed
 from symgnn.train.metrics import Judge, Metrics
 from symgnn.train.settings import Training
 
@@ -31,13 +31,13 @@ OnEpoch = Callable[[int, Tensor], Any]
 
 def train_loop(
     ensemble: Ensemble,
-    graphs: Graphs,
+    graphs: GraphDataset,
     judge: Judge,
     settings: Training,
     checkpoints: Checkpoints,
     *,
     fabric: Fabric,
-    watched: Mapping[str, Graphs],
+    watched: Mapping[str, GraphDataset],
     on_step: Callable[[int, int], Any] | None = None,
     on_epoch: OnEpoch | None = None,
     on_validation: Callable[[int], Any] | None = None,
@@ -122,7 +122,9 @@ def train_loop(
             break
 
 
-def _batches(graphs: Graphs, settings: Training, fabric: Fabric, train: bool = False) -> Batches:
+def _batches(
+    graphs: GraphDataset, settings: Training, fabric: Fabric, train: bool = False
+) -> Batches:
     return Batches(
         len(graphs),
         settings.batch_size,

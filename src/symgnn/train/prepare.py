@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.files.table import not_among
+from symgnn.data.files.csv_table import not_among
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
 from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
 from symgnn.nn.node_types import ATOMS, TypeColumns
 from symgnn.nn.peers import PEERS
 from symgnn.train.config import Config, Training
+from symgnn.train.config_errors import in_section
 from symgnn.train.loader import READ
 from symgnn.train.metrics import Judge, Scaler, balanced, is_present
 from symgnn.train.missing import Tally, may_miss
-from symgnn.train.sections import in_section
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
 WIDTHS = {

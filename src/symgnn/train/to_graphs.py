@@ -14,9 +14,9 @@ from torch_geometric.data import Batch, Data
 
 import symgnn.data
 from symgnn.data.files.atoms import is_atoms
-from symgnn.data.files.collection import ADVICE, Graphs
 from symgnn.data.files.edges import NEAREST, NoSuchEdgesError
 from symgnn.data.files.formats import READERS, TABLES
+from symgnn.data.files.graph_list import ADVICE, Graphs
 from symgnn.data.files.molecules import Smiles
 
 #: What can be given, for messages.

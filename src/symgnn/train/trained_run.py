@@ -16,18 +16,18 @@ from torch.utils.data import Dataset
 from torch_geometric.data import Batch, Data
 
 import symgnn.data
-from symgnn.data.files.table import not_among
+from symgnn.data.files.csv_table import not_among
 from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model
 from symgnn.store import read_json, write_json, write_whole
-from symgnn.train import datasets
+from symgnn.train import run_data
 from symgnn.train.baseline import Baseline
 from symgnn.train.checkpoint import fitting
 from symgnn.train.checkpointing import Group
 from symgnn.train.config import OWN_MODEL, Config
 from symgnn.train.graph_form import check_form
-from symgnn.train.loader import READ, Batches, Graphs, loader
+from symgnn.train.loader import READ, Batches, GraphDataset, loader
 from symgnn.train.metrics import Metrics, Scaler, as_rows
 from symgnn.train.missing import may_miss
 from symgnn.train.outcomes import Outcomes
@@ -206,7 +206,7 @@ class Run(nn.Module):
             check_answers(graph, task, f"graph {k}", masked)
             self._check(graph)
         scaled = AtScale(graphs, self.scale, answers=task.lengths)
-        ready = Graphs(scaled, drop=self._dropped, dtype=self._dtype)
+        ready = GraphDataset(scaled, drop=self._dropped, dtype=self._dtype)
         for batch in loader(ready, Batches(len(ready), train.batch_size), None):
             raw = torch.stack([model(batch) for model in self.models])
             metrics.add(*judge(raw, batch.y))
@@ -275,7 +275,7 @@ class Run(nn.Module):
             raise ValueError(
                 f"data.path: there is no {given['path']} any more; say where it is with --data"
             )
-        found = datasets.load(given)
+        found = run_data.load(given)
         counts = {name: len(getattr(found, name)) for name in ("train", "validation", "test")}
         now = {"task": asdict(found.task), "scale": found.scale, "counts": counts}
         check_same(

@@ -18,20 +18,19 @@ from torch_geometric.data import Data
 from symgnn.data.task import Splits
 from symgnn.nn import Model
 from symgnn.store import environment, source_hash, write_json, write_whole
-from symgnn.train import datasets
+from symgnn.train import run_data
 from symgnn.train.baseline import Baseline, baseline, headlines
 from symgnn.train.checkpointing import Checkpoints
 from symgnn.train.config import Config
 from symgnn.train.devices import launch, quiet
 from symgnn.train.ensemble import Ensemble
-from symgnn.train.loader import Graphs
+from symgnn.train.loader import GraphDataset
 from symgnn.train.loop import train_loop
 from symgnn.train.lost_process import naming_lost_processes
 from symgnn.train.metrics import names_of
 from symgnn.train.missing import check_monitor, missing_line
 from symgnn.train.outcomes import Outcomes
 from symgnn.train.prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
-from symgnn.train.progress import Progress
 from symgnn.train.run_record import (
     MAY_CHANGE,
     MAY_GROW,
@@ -42,6 +41,7 @@ from symgnn.train.run_record import (
     write_record,
 )
 from symgnn.train.trained_run import SPLITS, Run, evaluate
+from symgnn.train.training_progress import Progress
 from symgnn.train.write_metrics import write_metrics
 
 
@@ -63,7 +63,7 @@ class Setting:
     record: dict[str, Any]
     make: Callable[[], Model]
     judge: Any
-    graphs: dict[str, Graphs]
+    graphs: dict[str, GraphDataset]
 
 
 def train(
@@ -96,7 +96,7 @@ def train(
     with quiet(), claimed(out) if first and out is not None else nullcontext():
         if first and out is not None:
             check_config(out, config, resume)
-        setting = prepare(config, splits or datasets.load(config.data), make)
+        setting = prepare(config, splits or run_data.load(config.data), make)
         if first:
             if out is not None:
                 write_run(out, config, setting.record)
@@ -256,11 +256,11 @@ def check(config: Config, splits: Splits, model: Model) -> None:
         raise ValueError(f"data.{error}; {hint}") from None
 
 
-def ready(config: Config, graphs: Sequence[Data], model: Model) -> Graphs:
+def ready(config: Config, graphs: Sequence[Data], model: Model) -> GraphDataset:
     """Graphs as the model reads them."""
     dtype = torch.float64 if config.train.precision == "64" else torch.float32
     drop = [*dropped(config), *model.unread]
-    return Graphs(graphs, drop=drop, dtype=dtype, angles=model.needs_angles)
+    return GraphDataset(graphs, drop=drop, dtype=dtype, angles=model.needs_angles)
 
 
 def say(console: Console, text: str) -> None:

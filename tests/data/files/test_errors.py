@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data import read, sample
-from symgnn.data.files import formats, structure
+from symgnn.data.files import file_structure, formats
 
 WATER = "3\nwater\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n"
 AMMONIA = "4\nammonia\nN 0 0 0\nH 1 0 0\nH -0.3 0.95 0\nH -0.3 -0.5 0.8\n"
@@ -143,7 +143,7 @@ def test_mixed_dimensions_and_features(tmp_path: Path) -> None:
 
 
 def test_an_extra_that_is_not_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(structure, "find_spec", lambda package: None)
+    monkeypatch.setattr(file_structure, "find_spec", lambda package: None)
     with pytest.raises(ValueError, match=r"\.xyz: needs ase; .* pip install symgnn\[molecules\]"):
         read(folder, on_error="skip")
     with pytest.raises(ValueError, match=r"needs trimesh; .* pip install symgnn\[mesh\]"):

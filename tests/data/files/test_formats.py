@@ -19,7 +19,7 @@ from rdkit.Chem import rdDepictor
 from torch_geometric.data import Batch, Data
 
 from symgnn.data import read, sample
-from symgnn.topology import knn_graph, radius_graph
+from symgnn.graphs import knn_graph, radius_graph
 
 few = settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
-from symgnn.data.files.structure import How, Piece, Structure
-from symgnn.data.files.table import shown
+from symgnn.data.files.csv_table import shown
+from symgnn.data.files.file_structure import FileStructure, How, Piece
 from symgnn.data.npz import load_npz
 from symgnn.data.rescaling import LENGTHS, SCALE, as_number
 
@@ -22,7 +22,7 @@ FIELDS = ("z", "x", "edge_attr", "face")
 SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 
-def parse_npz(piece: Piece, how: How) -> list[Structure]:
+def parse_npz(piece: Piece, how: How) -> list[FileStructure]:
     """A graph from arrays named as PyG's; with `pos [T, N, n]` (or `R`), T graphs."""
     try:
         arrays = load_npz(piece.path)
@@ -50,7 +50,7 @@ def parse_npz(piece: Piece, how: How) -> list[Structure]:
     ]
 
 
-def parse_pt(piece: Piece, how: How) -> list[Structure]:
+def parse_pt(piece: Piece, how: How) -> list[FileStructure]:
     """A PyG graph, a list of them, or dictionaries of tensors; loaded with weights only."""
     with torch.serialization.safe_globals(SAFE):
         try:
@@ -69,7 +69,7 @@ def parse_pt(piece: Piece, how: How) -> list[Structure]:
     ]
 
 
-def from_graph(graph: Any, name: str, where: str, aliases: tuple[str, ...] = ()) -> Structure:
+def from_graph(graph: Any, name: str, where: str, aliases: tuple[str, ...] = ()) -> FileStructure:
     """A PyG graph, or a dictionary."""
     if isinstance(graph, Data):
         graph = graph.to_dict()
@@ -80,7 +80,7 @@ def from_graph(graph: Any, name: str, where: str, aliases: tuple[str, ...] = ())
 
 def from_mapping(
     given: Mapping[str, Any], name: str, where: str, aliases: tuple[str, ...] = ()
-) -> Structure:
+) -> FileStructure:
     """Arrays named as in PyG; others are values of nodes, edges or graph, as their shapes allow."""
     arrays = {
         key: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
@@ -95,7 +95,7 @@ def from_mapping(
     if pos is None:
         raise ValueError(f"{where}: has no pos, but {', '.join(arrays) or 'nothing'}")
     edges = arrays.pop("edge_index", None)
-    structure = Structure(
+    structure = FileStructure(
         str(arrays.pop("name", name)),
         where,
         np.asarray(pos, dtype=np.float64),

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.files.collection import Troubles
 from symgnn.data.files.edges import joined
 from symgnn.data.files.features import as_columns, chosen, node_features
-from symgnn.data.files.structure import Structure
+from symgnn.data.files.file_structure import FileStructure
+from symgnn.data.files.graph_list import Troubles
 from symgnn.data.rescaling import LENGTHS, stamp
 from symgnn.data.task import Task
 from symgnn.progress import bar
@@ -23,7 +23,7 @@ OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology")
 
 
 @dataclass(frozen=True)
-class Form:
+class GraphForm:
     """What all graphs have in common."""
 
     edges: str | None
@@ -37,7 +37,7 @@ class Form:
 
 
 def feature_names(
-    structures: Sequence[Structure], level: str, given: list[str] | None, targets: set[str]
+    structures: Sequence[FileStructure], level: str, given: list[str] | None, targets: set[str]
 ) -> list[str]:
     """The values that become features: those asked for, or those that are meant to, no targets."""
     if given is not None:
@@ -48,7 +48,7 @@ def feature_names(
     return [name for name in names if name not in targets]
 
 
-def edge_features_of(structure: Structure, names: Sequence[str]) -> np.ndarray | None:
+def edge_features_of(structure: FileStructure, names: Sequence[str]) -> np.ndarray | None:
     """`[E, F]`: that of the file, and the values with these names."""
     parts = [] if structure.edge_attr is None else [structure.edge_attr]
     parts += [chosen(structure, "edge", name, "edge_features") for name in names]
@@ -56,18 +56,18 @@ def edge_features_of(structure: Structure, names: Sequence[str]) -> np.ndarray |
 
 
 def assemble(
-    structures: Sequence[Structure],
+    structures: Sequence[FileStructure],
     ys: Sequence[np.ndarray | None],
-    form: Form,
+    form: GraphForm,
     troubles: Troubles,
     progress: bool | None,
-) -> tuple[list[Data], list[Structure]]:
+) -> tuple[list[Data], list[FileStructure]]:
     """A graph for each structure, and the structures that have one.
 
     A structure that cannot become a graph of this form is an error, or left out with its reason.
     """
     graphs: list[Data] = []
-    kept: list[Structure] = []
+    kept: list[FileStructure] = []
     exact = needs_double(ys)
     with bar(f"joining the nodes of {len(structures)} graphs", progress) as on_progress:
         for number, (structure, y) in enumerate(zip(structures, ys, strict=True), 1):
@@ -98,7 +98,7 @@ def needs_double(ys: Sequence[np.ndarray | None]) -> bool:
     return bool((lost > 1e-5 * values.std(axis=0)).filled(False).any())
 
 
-def graph_of(structure: Structure, y: np.ndarray | None, form: Form) -> Data:
+def graph_of(structure: FileStructure, y: np.ndarray | None, form: GraphForm) -> Data:
     """A PyG graph; what belongs to the edges of the file is left out if it gets others."""
     exact = torch.as_tensor(structure.pos, dtype=torch.float64)
     pos = exact.float()
@@ -168,7 +168,7 @@ def check_targets(graphs: Sequence[Data], task: Task, scale: float) -> None:
             graph.y = graph.y * scale
 
 
-def check_alike(graphs: Sequence[Data], structures: Sequence[Structure]) -> None:
+def check_alike(graphs: Sequence[Data], structures: Sequence[FileStructure]) -> None:
     """All graphs have the same dimension and the same features."""
     first = graphs[0]
     for graph, structure in zip(graphs[1:], structures[1:], strict=True):

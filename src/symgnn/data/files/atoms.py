@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symgnn.data.files.declared import check_declared
-from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.file_structure import FileStructure, How, Piece
 
 #: Endings that are taken from a folder. Other files that ASE reads are named one by one.
 SUFFIXES = (
@@ -78,7 +78,7 @@ def _check_columns(lines: list[str], where: str) -> None:
         )
 
 
-def parse_frame(piece: Piece, how: How) -> list[Structure]:
+def parse_frame(piece: Piece, how: How) -> list[FileStructure]:
     """A frame of an XYZ file."""
     import ase.io
 
@@ -98,7 +98,7 @@ def _said(frame: Any, id: str) -> str | None:
     return next((text for text in found.groups() if text), None) if found else None
 
 
-def parse_file(piece: Piece, how: How) -> list[Structure]:
+def parse_file(piece: Piece, how: How) -> list[FileStructure]:
     """All structures of a file, by ASE."""
     import ase.io
 
@@ -120,7 +120,7 @@ def is_atoms(given: Any) -> bool:
     )
 
 
-def from_atoms(atoms: Any, name: str, where: str, how: How) -> Structure:
+def from_atoms(atoms: Any, name: str, where: str, how: How) -> FileStructure:
     """The structure of an `ase.Atoms`; its name is the value `how.id` of its info, else `name`."""
     if not len(atoms):
         raise ValueError(f"{where}: has no atoms")
@@ -132,7 +132,7 @@ def from_atoms(atoms: Any, name: str, where: str, how: How) -> Structure:
     return found
 
 
-def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> Structure:
+def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> FileStructure:
     """An `ase.Atoms`; `frame` is its number, if its file has several."""
     if atoms.pbc.any() and how.cell == "refuse":
         axes = ", ".join(axis for axis, periodic in zip("abc", atoms.pbc, strict=True) if periodic)
@@ -155,7 +155,7 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> Structure:
     named = _said(piece.content, how.id) or atoms.info.get(how.id)
     if named is None or isinstance(named, bool):
         named = f"{stem}-{frame}" if frame else stem
-    return Structure(
+    return FileStructure(
         str(named),
         piece.where if piece.place or not frame else f"{piece.path}, frame {frame}",
         atoms.positions,

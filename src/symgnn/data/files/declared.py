@@ -18,7 +18,7 @@ Words = Sequence[str]
 LINES, WIDTH = 200, 400
 
 
-class Block(NamedTuple):
+class DeclaredBlock(NamedTuple):
     """So many lines of atoms, from a line on, which is counted from 0."""
 
     atoms: int
@@ -56,25 +56,25 @@ def _count(lines: Sequence[Words], number: int) -> int | None:
     return int(words[0]) if words and re.fullmatch(r"-?\d+", words[0]) else None
 
 
-def _block(lines: Sequence[Words], number: int, first: int) -> list[Block]:
+def _block(lines: Sequence[Words], number: int, first: int) -> list[DeclaredBlock]:
     count = _count(lines, number)
-    return [] if count is None else [Block(count, first)]
+    return [] if count is None else [DeclaredBlock(count, first)]
 
 
-def _gen(lines: Sequence[Words]) -> list[Block]:
+def _gen(lines: Sequence[Words]) -> list[DeclaredBlock]:
     return _block(lines, 0, 2)
 
 
-def _gro(lines: Sequence[Words]) -> list[Block]:
+def _gro(lines: Sequence[Words]) -> list[DeclaredBlock]:
     return _block(lines, 1, 2)
 
 
-def _cube(lines: Sequence[Words]) -> list[Block]:
+def _cube(lines: Sequence[Words]) -> list[DeclaredBlock]:
     # a negative number says that more numbers follow the atoms
-    return [Block(abs(count), first) for count, first in _block(lines, 2, 6)]
+    return [DeclaredBlock(abs(count), first) for count, first in _block(lines, 2, 6)]
 
 
-def _poscar(lines: Sequence[Words]) -> list[Block]:
+def _poscar(lines: Sequence[Words]) -> list[DeclaredBlock]:
     """After five lines, perhaps the elements; then how many atoms there are of each."""
     number = 5 if _count(lines, 5) is not None else 6
     if _count(lines, number) is None:
@@ -84,10 +84,10 @@ def _poscar(lines: Sequence[Words]) -> list[Block]:
         number + 1 < len(lines) and lines[number + 1][:1] and lines[number + 1][0][0] in "sS"
     )
     assert counts is not None
-    return [Block(sum(map(int, counts[0].split())), number + (3 if selective else 2))]
+    return [DeclaredBlock(sum(map(int, counts[0].split())), number + (3 if selective else 2))]
 
 
-def _xsf(lines: Sequence[Words]) -> list[Block]:
+def _xsf(lines: Sequence[Words]) -> list[DeclaredBlock]:
     """Blocks after the word PRIMCOORD, as far as they begin in the header."""
     starts = [n for n, words in enumerate(lines) if words and words[0].upper() == "PRIMCOORD"]
     return [block for start in starts for block in _block(lines, start + 1, start + 2)]
@@ -102,7 +102,9 @@ def _numbers(words: Words, first: int, last: int) -> bool:
 
 
 #: By the ending of the file: where the atoms are, and whether a line is one of them.
-FORMATS: dict[str, tuple[Callable[[Sequence[Words]], list[Block]], Callable[[Words], bool]]] = {
+FORMATS: dict[
+    str, tuple[Callable[[Sequence[Words]], list[DeclaredBlock]], Callable[[Words], bool]]
+] = {
     ".gen": (_gen, lambda words: _numbers(words, 0, 5)),
     ".gro": (_gro, lambda words: bool(words) and not _is_number(words[0])),
     ".cube": (_cube, lambda words: len(words) == 5 and words[0].isdigit()),

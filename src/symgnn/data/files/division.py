@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
-from symgnn.data.files.collection import Graphs
+from symgnn.data.files.csv_table import not_among
+from symgnn.data.files.graph_list import Graphs
 from symgnn.data.files.metadata import called, column_of
 from symgnn.data.files.partition import (
     divide,
@@ -17,9 +18,8 @@ from symgnn.data.files.partition import (
     divide_groups_folds,
 )
 from symgnn.data.files.scaffolds import scaffolds_of
-from symgnn.data.files.table import not_among
+from symgnn.data.parallel import integer
 from symgnn.data.task import Task
-from symgnn.data.work import integer
 
 #: How graphs can be divided.
 WAYS = ("random", "column", "group", "scaffold")

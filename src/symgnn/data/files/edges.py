@@ -9,10 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import FaceToEdge
 
-from symgnn.data.files.structure import Structure, require
-from symgnn.data.files.table import not_among
-from symgnn.topology.checks import check_edges
-from symgnn.topology.neighbours import knn_graph, radius_graph
+from symgnn.data.files.csv_table import not_among
+from symgnn.data.files.file_structure import FileStructure, require
+from symgnn.graphs.checks import check_edges
+from symgnn.graphs.neighbours import knn_graph, radius_graph
 
 Edges = Literal["bonds", "distances", "mesh", "radius", "neighbours", "given"]
 NEAREST = 8
@@ -38,7 +38,7 @@ def check_choice(edges: str | None, radius: float | None, k: int | None) -> str 
     return edges
 
 
-def edges_used(structure: Structure, edges: str | None) -> str:
+def edges_used(structure: FileStructure, edges: str | None) -> str:
     """How the edges of a structure are made, where `edges` was asked for.
 
     The result, asked for of another file, makes edges in the same way or refuses: "bonds" is then
@@ -55,7 +55,7 @@ def edges_used(structure: Structure, edges: str | None) -> str:
 
 
 def joined(
-    structure: Structure, pos: Tensor, edges: str | None, radius: float | None, k: int | None
+    structure: FileStructure, pos: Tensor, edges: str | None, radius: float | None, k: int | None
 ) -> tuple[Tensor, bool]:
     """Edges `[2, E]` of `pos [N, n]`, and whether they are the file's own, features and all."""
     has = structure.joined

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from symgnn.data.files.structure import Structure, require
-from symgnn.data.files.table import as_numbers, not_among
+from symgnn.data.files.csv_table import as_numbers, not_among
+from symgnn.data.files.file_structure import FileStructure, require
 
 
-def elements_of(structures: Iterable[Structure]) -> list[str]:
+def elements_of(structures: Iterable[FileStructure]) -> list[str]:
     """The elements that occur where no `x` was given, by atomic number."""
     numbers: set[int] = set()
     for structure in structures:
@@ -29,7 +29,7 @@ def elements_of(structures: Iterable[Structure]) -> list[str]:
 
 
 def node_features(
-    structure: Structure, elements: Sequence[str], names: Sequence[str]
+    structure: FileStructure, elements: Sequence[str], names: Sequence[str]
 ) -> np.ndarray | None:
     """`x [N, F]`: that of the file; a column for each element; the values with these names."""
     parts = [] if structure.x is None else [as_columns(structure.x)]
@@ -39,7 +39,7 @@ def node_features(
     return np.concatenate(parts, axis=1) if parts else None
 
 
-def one_hot(structure: Structure, elements: Sequence[str]) -> np.ndarray:
+def one_hot(structure: FileStructure, elements: Sequence[str]) -> np.ndarray:
     """`[N, F]`, a column for each element."""
     from ase.data import atomic_numbers, chemical_symbols
 
@@ -58,7 +58,7 @@ def one_hot(structure: Structure, elements: Sequence[str]) -> np.ndarray:
     return columns.astype(np.float64)
 
 
-def chosen(structure: Structure, level: str, name: str, option: str) -> np.ndarray:
+def chosen(structure: FileStructure, level: str, name: str, option: str) -> np.ndarray:
     """The values of nodes or edges with this name, as columns `[N, w]` of numbers."""
     values = structure.values[level]
     if name not in values:

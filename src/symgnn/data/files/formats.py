@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from symgnn.data.files import arrays, atoms, meshes, molecules, points
-from symgnn.data.files.structure import How, Reader, require, whole
-from symgnn.data.files.table import header_of
+from symgnn.data.files.csv_table import header_of
+from symgnn.data.files.file_structure import How, Reader, require, whole
 
 _RDKIT = ("rdkit", "molecules")
 ASE = Reader(whole, atoms.parse_file, "ase", "molecules")

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from symgnn.data.files.collection import Graphs
+from symgnn.data.files.csv_table import not_among
+from symgnn.data.files.graph_list import Graphs
 from symgnn.data.files.reading import listed, read
 from symgnn.data.files.splitting import folds as make_folds
 from symgnn.data.files.splitting import splits
-from symgnn.data.files.table import not_among
+from symgnn.data.parallel import integer
 from symgnn.data.task import Splits
-from symgnn.data.work import integer
 
 #: What `read` takes besides the paths.
 READING = [

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.structure import How, Piece, Structure
-from symgnn.data.files.table import shown
+from symgnn.data.files.csv_table import shown
+from symgnn.data.files.file_structure import FileStructure, How, Piece
 
 SUFFIXES = (".obj", ".ply", ".stl", ".off")
 
 
-def parse(piece: Piece, how: How) -> list[Structure]:
+def parse(piece: Piece, how: How) -> list[FileStructure]:
     """The vertices in the order of the file (STL: equal ones once), and the triangles, if any."""
     log = logging.getLogger("trimesh")
     before = log.level
@@ -28,7 +28,7 @@ def parse(piece: Piece, how: How) -> list[Structure]:
         log.setLevel(before)
 
 
-def _parse(piece: Piece) -> Structure:
+def _parse(piece: Piece) -> FileStructure:
     import trimesh
 
     suffix = piece.path.suffix.lower()
@@ -54,7 +54,7 @@ def _parse(piece: Piece) -> Structure:
         _, first, which = np.unique(vertices, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(first)
         vertices, face = vertices[first[order]], np.argsort(order)[which.reshape(-1)][face]
-    structure = Structure(
+    structure = FileStructure(
         piece.path.stem, piece.where, vertices, face=face, aliases=(piece.path.name,)
     )
     if lines:

@@ -9,15 +9,15 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.files.kinds import label_of
-from symgnn.data.files.structure import Structure
-from symgnn.data.files.table import not_among
+from symgnn.data.files.csv_table import not_among
+from symgnn.data.files.file_structure import FileStructure
+from symgnn.data.files.target_types import label_of
 
 #: Of each graph, the text of a column; None where it has none.
 Metadata = dict[str, list[str | None]]
 
 
-def metadata_of(structures: Sequence[Structure]) -> Metadata:
+def metadata_of(structures: Sequence[FileStructure]) -> Metadata:
     """By name: `name`, the SMILES, columns of the table of targets, values of the files.
 
     A value of nodes, such as a column of `nodes.csv`, counts where it is the same for all nodes of
@@ -28,7 +28,7 @@ def metadata_of(structures: Sequence[Structure]) -> Metadata:
     return {name: [found.get(name) for found in each] for name in names}
 
 
-def _of_structure(structure: Structure) -> dict[str, str | None]:
+def _of_structure(structure: FileStructure) -> dict[str, str | None]:
     found: dict[str, str | None] = {"name": structure.name}
     for level in ("node", "graph"):
         for name, array in structure.values[level].items():

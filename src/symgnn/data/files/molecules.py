@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.structure import How, Piece, Rows, Structure, require
-from symgnn.data.files.table import read_table, shown
+from symgnn.data.files.csv_table import read_table, shown
+from symgnn.data.files.file_structure import FileStructure, How, Piece, Rows, require
 
 END = "$$$$"
 #: Atoms of a molecule, with its hydrogens, that RDKit finds a conformer of in minutes.
@@ -25,7 +25,7 @@ class Smiles(str):
     __slots__ = ()
 
 
-def from_smiles(smiles: Smiles, how: How) -> Structure:
+def from_smiles(smiles: Smiles, how: How) -> FileStructure:
     """The molecule of a SMILES, which is also its name, with its hydrogens and one conformer."""
     require("rdkit", "molecules", f"the SMILES {str(smiles)!r}")
     text = str(smiles).strip()
@@ -49,7 +49,7 @@ def blocks(path: Path, how: How) -> Iterator[Piece]:
         yield Piece(path, f"entry {index}" if len(texts) > 1 else "", text, len(text))
 
 
-def parse_block(piece: Piece, how: How) -> list[Structure]:
+def parse_block(piece: Piece, how: How) -> list[FileStructure]:
     """An entry of an SDF: its own coordinates, or with `conformers` new ones."""
     from rdkit import Chem
     from rdkit.rdBase import BlockLogs
@@ -100,7 +100,7 @@ def smiles_rows(path: Path, how: How) -> Iterator[Piece]:
         yield Piece(path, f"row {table.rows[index]}", content, sum(map(len, row)))
 
 
-def parse_smiles(piece: Piece, how: How) -> list[Structure]:
+def parse_smiles(piece: Piece, how: How) -> list[FileStructure]:
     """A molecule with its hydrogens, and one conformer."""
     from rdkit import Chem
     from rdkit.rdBase import BlockLogs
@@ -167,7 +167,7 @@ def _sanitize(molecule: Any) -> None:
 
 def _structure(
     molecule: Any, piece: Piece, name: str, number: str, values: dict[str, Any]
-) -> Structure:
+) -> FileStructure:
     stem = piece.path.stem
     single = not piece.place
     bonds = [
@@ -177,7 +177,7 @@ def _structure(
     pairs = np.array([bond[:2] for bond in bonds], dtype=np.int64).reshape(-1, 2)
     kinds = np.array([[kind == bond[2] for kind in BONDS] for bond in bonds], dtype=np.float64)
     kinds = kinds.reshape(-1, len(BONDS))
-    return Structure(
+    return FileStructure(
         name or (stem if single else f"{stem}-{number}"),
         piece.where,
         molecule.GetConformer().GetPositions(),

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.collection import Troubles
+from symgnn.data.files.file_structure import FileStructure, How, Piece
 from symgnn.data.files.formats import File
-from symgnn.data.files.structure import How, Piece, Structure
+from symgnn.data.files.graph_list import Troubles
 from symgnn.progress import bar
 
 
 def parse(
     files: Sequence[File], how: How, troubles: Troubles, workers: int, progress: bool | None
-) -> list[Structure]:
+) -> list[FileStructure]:
     """The structures of all files, in order."""
     total = sum(file.path.stat().st_size for file in files)
-    structures: list[Structure] = []
+    structures: list[FileStructure] = []
     done = 0
     with bar(f"reading {len(files)} files", progress) as on_progress:
         jobs = ((file, piece) for file in files for piece in _pieces(file, how, troubles))
@@ -69,7 +69,7 @@ def _pieces(file: File, how: How, troubles: Troubles) -> Iterator[Piece]:
         troubles.add(str(error))
 
 
-def _attempt(job: tuple[File, Piece], how: How) -> tuple[int, list[Structure] | str]:
+def _attempt(job: tuple[File, Piece], how: How) -> tuple[int, list[FileStructure] | str]:
     """The structures of a piece, or in a line why there are none."""
     file, piece = job
     try:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from symgnn.data.files.structure import How, Piece, Rows, Structure
-from symgnn.data.files.table import Table, as_numbers, read_table
+from symgnn.data.files.csv_table import CsvTable, as_numbers, read_table
+from symgnn.data.files.file_structure import FileStructure, How, Piece, Rows
 
 #: Columns of coordinates, as far as a file has them.
 POSITIONS = ("x", "y", "z")
 GRAPH, NODE, SOURCE, TARGET = "graph", "node", "source", "target"
 
 
-def parse(piece: Piece, how: How) -> list[Structure]:
+def parse(piece: Piece, how: How) -> list[FileStructure]:
     """The graphs of a file of nodes: all of it, or by its column `graph`."""
     table = read_table(piece.path)
     names = list(how.positions) or [name for name in POSITIONS if name in table.columns]
@@ -28,7 +28,7 @@ def parse(piece: Piece, how: How) -> list[Structure]:
     edges = None if beside is None else Edges(beside, piece.path, groups)
     found = []
     for name, rows in groups.items():
-        structure = Structure(
+        structure = FileStructure(
             name or own_name(piece.path),
             f"{piece.path}, graph {name!r}" if name else str(piece.path),
             pos[rows],
@@ -48,12 +48,12 @@ def parse(piece: Piece, how: How) -> list[Structure]:
     return found
 
 
-def numbers(table: Table, column: str, option: str = "columns") -> np.ndarray:
+def numbers(table: CsvTable, column: str, option: str = "columns") -> np.ndarray:
     """A column of a table that has to be of numbers."""
     return as_numbers(table.text(column, option), lambda index: table.where(index, column))
 
 
-def groups_of(table: Table) -> dict[str, list[int]]:
+def groups_of(table: CsvTable) -> dict[str, list[int]]:
     """The rows of each graph, in order; all rows are those of "" if there is no such column."""
     if GRAPH not in table.columns:
         return {"": list(range(len(table.cells)))} if table.cells else {}
@@ -94,7 +94,9 @@ class Edges:
         others = [name for name in self.table.columns if name not in (*ends, GRAPH)]
         self.values = {name: self.table.values(name) for name in others}
 
-    def join(self, structure: Structure, graph: str, nodes: Sequence[str], directed: bool) -> None:
+    def join(
+        self, structure: FileStructure, graph: str, nodes: Sequence[str], directed: bool
+    ) -> None:
         """Give the structure its edges; `nodes` are what they call its nodes."""
         number: dict[str, int] = {}
         for index, node in enumerate(nodes):

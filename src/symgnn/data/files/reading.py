@@ -16,24 +16,24 @@ from torch_geometric.data import Data
 from symgnn.data.files import atoms, molecules
 from symgnn.data.files.arrays import from_graph
 from symgnn.data.files.assembly import (
-    Form,
+    GraphForm,
     assemble,
     check_alike,
     check_targets,
     feature_names,
 )
-from symgnn.data.files.collection import Graphs, Troubles
+from symgnn.data.files.csv_table import not_among
 from symgnn.data.files.edges import check_choice, edges_used
 from symgnn.data.files.features import elements_of
+from symgnn.data.files.file_structure import FileStructure, How, check_sizes
 from symgnn.data.files.formats import files_of, find
+from symgnn.data.files.graph_list import Graphs, Troubles
 from symgnn.data.files.metadata import metadata_of
 from symgnn.data.files.parsing import parse
-from symgnn.data.files.structure import How, Structure, check_sizes
-from symgnn.data.files.table import not_among
 from symgnn.data.files.targets import Asked, attach
 from symgnn.data.files.units import to_angstrom
-from symgnn.data.work import integer
-from symgnn.topology.checks import check_positions
+from symgnn.data.parallel import integer
+from symgnn.graphs.checks import check_positions
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Names: TypeAlias = str | Sequence[str]
@@ -177,7 +177,9 @@ def read(
             structures, "edge", listed(edge_features, "edge_features"), no_features
         ),
     }
-    form = Form(edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for))
+    form = GraphForm(
+        edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for)
+    )
     graphs, structures = assemble(structures, ys, form, troubles, progress)
     if not graphs:
         raise ValueError(f"path: nothing could be read; {_first(troubles.reasons)}")
@@ -267,7 +269,7 @@ def _paths(given: Any) -> list[Any]:
     return list(several)
 
 
-def _in_memory(given: Sequence[Any], how: How, troubles: Troubles) -> list[Structure]:
+def _in_memory(given: Sequence[Any], how: How, troubles: Troubles) -> list[FileStructure]:
     """Those of the structures in memory that can be read."""
     found = []
     for i, each in enumerate(given):
@@ -290,7 +292,7 @@ def _in_memory(given: Sequence[Any], how: How, troubles: Troubles) -> list[Struc
 # ---------------------------------------------------------------- checks
 
 
-def _sound(structure: Structure, troubles: Troubles) -> bool:
+def _sound(structure: FileStructure, troubles: Troubles) -> bool:
     """It has nodes, finite coordinates, and as many of the rest."""
     try:
         if not len(structure.pos):
@@ -303,8 +305,8 @@ def _sound(structure: Structure, troubles: Troubles) -> bool:
     return True
 
 
-def _refuse_same_names(structures: Sequence[Structure]) -> None:
-    seen: dict[str, Structure] = {}
+def _refuse_same_names(structures: Sequence[FileStructure]) -> None:
+    seen: dict[str, FileStructure] = {}
     for structure in structures:
         first = seen.setdefault(structure.name, structure)
         if first is not structure:

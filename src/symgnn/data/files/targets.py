@@ -10,11 +10,11 @@ from typing import get_args
 
 import numpy as np
 
-from symgnn.data.files.collection import Troubles
+from symgnn.data.files.csv_table import CsvTable, not_among, read_table
 from symgnn.data.files.features import as_columns
-from symgnn.data.files.kinds import Cells, Found, classes_of, kind_of, label_of, numbers_of
-from symgnn.data.files.structure import Structure
-from symgnn.data.files.table import Table, not_among, read_table
+from symgnn.data.files.file_structure import FileStructure
+from symgnn.data.files.graph_list import Troubles
+from symgnn.data.files.target_types import Cells, Found, classes_of, kind_of, label_of, numbers_of
 from symgnn.data.files.vector_targets import Column, all_lengths, refuse_invariant, vectors_of
 from symgnn.data.task import VECTOR_LEVELS, Kind, Level, Task
 
@@ -71,7 +71,7 @@ class Asked:
 
 
 def attach(
-    structures: Sequence[Structure], asked: Asked, troubles: Troubles
+    structures: Sequence[FileStructure], asked: Asked, troubles: Troubles
 ) -> tuple[list[np.ndarray | None], Task | None, str]:
     """`y` of each structure, None for those to leave out, and what it is; or why that is not clear.
 
@@ -129,7 +129,7 @@ def _numbers(found: Found, asked: Asked, troubles: Troubles) -> list[np.ndarray 
 
 
 def _from_table(
-    structures: Sequence[Structure], table: Table, asked: Asked, troubles: Troubles
+    structures: Sequence[FileStructure], table: CsvTable, asked: Asked, troubles: Troubles
 ) -> Found:
     ids = table.text(asked.id, "id")
     keys = [asked.id]
@@ -160,7 +160,7 @@ def _from_table(
             for structure, mine in zip(structures, rows, strict=True)
         ]
 
-    def cells_of(structure: Structure, mine: list[int]) -> Cells:
+    def cells_of(structure: FileStructure, mine: list[int]) -> Cells:
         def where(row: int, column: int) -> str:
             return table.where(mine[row], names[column], structure.called)
 
@@ -175,7 +175,11 @@ def _from_table(
 
 
 def _rows_of(
-    structures: Sequence[Structure], table: Table, ids: list[str], id: str, troubles: Troubles
+    structures: Sequence[FileStructure],
+    table: CsvTable,
+    ids: list[str],
+    id: str,
+    troubles: Troubles,
 ) -> list[list[int] | None]:
     """The rows of each structure: its name, its file's, or that without the ending."""
     by_id: dict[str, list[int]] = {}
@@ -183,7 +187,7 @@ def _rows_of(
         if not key:
             raise ValueError(f"{table.where(row, id)}: is empty; name the structure")
         by_id.setdefault(key, []).append(row)
-    taken: dict[str, Structure] = {}
+    taken: dict[str, FileStructure] = {}
     rows: list[list[int] | None] = []
     missing: list[str] = []
     for structure in structures:
@@ -211,7 +215,7 @@ def _rows_of(
     return rows
 
 
-def _refuse_twice(table: Table, ids: list[str], id: str) -> None:
+def _refuse_twice(table: CsvTable, ids: list[str], id: str) -> None:
     seen: dict[str, int] = {}
     for row, key in enumerate(ids):
         if seen.setdefault(key, row) != row:
@@ -222,7 +226,7 @@ def _refuse_twice(table: Table, ids: list[str], id: str) -> None:
 
 
 def _by_node(
-    structure: Structure, table: Table, rows: list[int], troubles: Troubles
+    structure: FileStructure, table: CsvTable, rows: list[int], troubles: Troubles
 ) -> list[int] | None:
     """The rows in the order of the nodes."""
     texts = table.text(NODE)
@@ -249,7 +253,7 @@ def _by_node(
 # ---------------------------------------------------------------- from the structures
 
 
-def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> Found | None:
+def _own(structures: Sequence[FileStructure], asked: Asked, troubles: Troubles) -> Found | None:
     """The values of the structures with these names; None if none are asked for or there."""
     if asked.columns == ():
         return None
@@ -261,10 +265,10 @@ def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> F
     masked = asked.missing == "mask" and asked.columns is not None
     enough = any if masked else all  # a value that is not there is a missing label
 
-    def has(structure: Structure, level: str) -> bool:
+    def has(structure: FileStructure, level: str) -> bool:
         return enough(name in structure.values[level] for name in wanted)
 
-    def those_with(level: str) -> list[Structure]:
+    def those_with(level: str) -> list[FileStructure]:
         return [s for s in structures if has(s, level)]
 
     # where most have it: all of them, unless those that have not are to be left out
@@ -312,13 +316,13 @@ def _own(structures: Sequence[Structure], asked: Asked, troubles: Troubles) -> F
     return Found(cells, level, names, units, columns)
 
 
-def _block(structure: Structure, level: str, name: str) -> np.ndarray:
+def _block(structure: FileStructure, level: str, name: str) -> np.ndarray:
     """Values as `[rows, w]`; of a graph there is one row."""
     array = np.asarray(structure.values[level][name])
     return array.reshape(1, -1) if level == "graph" else as_columns(array)
 
 
-def _block_or_nan(structure: Structure, level: str, name: str, width: int) -> np.ndarray:
+def _block_or_nan(structure: FileStructure, level: str, name: str, width: int) -> np.ndarray:
     """As :func:`_block`; NaN where the structure has no such value."""
     if name in structure.values[level]:
         return _block(structure, level, name)
@@ -327,16 +331,18 @@ def _block_or_nan(structure: Structure, level: str, name: str, width: int) -> np
     return np.full((rows, width), np.nan)
 
 
-def _place(structure: Structure, level: str, names: Sequence[str], row: int, column: int) -> str:
+def _place(
+    structure: FileStructure, level: str, names: Sequence[str], row: int, column: int
+) -> str:
     return structure.place(level, row, names[column])
 
 
 def _not_there(
-    structures: Sequence[Structure], wanted: Sequence[str], levels: Sequence[str]
+    structures: Sequence[FileStructure], wanted: Sequence[str], levels: Sequence[str]
 ) -> str:
     """The message on the first structure that does not have what is wanted."""
 
-    def has(structure: Structure) -> list[str]:
+    def has(structure: FileStructure) -> list[str]:
         return [name for level in levels for name in structure.values[level]]
 
     for structure in structures:

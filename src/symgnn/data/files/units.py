@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial import cKDTree
 
-from symgnn.data.files.structure import Structure, require
-from symgnn.data.files.table import not_among
+from symgnn.data.files.csv_table import not_among
+from symgnn.data.files.file_structure import FileStructure, require
 
 #: In Angstrom.
 UNITS = {"angstrom": 1.0, "bohr": 0.529177210903, "nm": 10.0, "pm": 0.01}
@@ -18,7 +18,7 @@ UNITS = {"angstrom": 1.0, "bohr": 0.529177210903, "nm": 10.0, "pm": 0.01}
 USUAL = (0.6, 1.35)
 
 
-def to_angstrom(structures: Sequence[Structure], units: str | None) -> float:
+def to_angstrom(structures: Sequence[FileStructure], units: str | None) -> float:
     """Convert coordinates and velocities of atoms from `units`, and give the factor; without, see
     whether they can be Angstrom.
     """
@@ -38,7 +38,7 @@ def to_angstrom(structures: Sequence[Structure], units: str | None) -> float:
     return 1.0
 
 
-def check_units(molecules: Sequence[Structure]) -> None:
+def check_units(molecules: Sequence[FileStructure]) -> None:
     """The nearest atoms are about their covalent radii apart."""
     require("ase", "molecules", "units of atoms")
     apart = [spacing(structure) for structure in molecules]
@@ -60,7 +60,7 @@ def check_units(molecules: Sequence[Structure]) -> None:
     )
 
 
-def spacing(structure: Structure) -> float | None:
+def spacing(structure: FileStructure) -> float | None:
     """The median over atoms of the distance to the nearest, in sums of covalent radii."""
     from ase.data import covalent_radii
 

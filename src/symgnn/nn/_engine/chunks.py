@@ -34,7 +34,7 @@ class Chunks:
         self.runner = _Runner(module)
         self.given: list[Tensor] = []
         self.shared: list[Tensor] = []  # each of them, as parts read it
-        self.tables: list[Table] = []
+        self.tables: list[SharedRows] = []
         self.results: list[dict[Any, Tensor]] = []  # of parts, wherever they are kept
         #: What is recorded, compiled or transformed by torch.func is left to torch, which cannot
         #: compute again within derivatives of torch.func.
@@ -61,9 +61,9 @@ class Chunks:
         self.shared.append(value.view_as(value))
         return self.shared[-1]
 
-    def table(self, rows: Tensor) -> Table:
+    def table(self, rows: Tensor) -> SharedRows:
         """Rows `[R, h]` of which each part may read a few."""
-        table = Table(len(self.given), self.share(rows))
+        table = SharedRows(len(self.given), self.share(rows))
         self.tables.append(table)
         return table
 
@@ -81,7 +81,7 @@ class Chunks:
         return functional_call(self.runner, self.parameters, (compute, number))
 
 
-class Table:
+class SharedRows:
     """Rows `[R, h]` that are read a few at a time.
 
     Whatever is read by itself would have a gradient as large as the table. While it is `adding`,
@@ -99,7 +99,7 @@ class Table:
 
 
 @contextmanager
-def _adding(tables: Sequence[Table]) -> Iterator[None]:
+def _adding(tables: Sequence[SharedRows]) -> Iterator[None]:
     """Tables add the gradients of their rows, from nothing."""
     for table in tables:
         table.adding = table.table.requires_grad
@@ -116,7 +116,7 @@ def _read(table: Tensor, index: Tensor | slice) -> Tensor:
 
 class _Some(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, index: Tensor | slice, table: Table) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, index: Tensor | slice, table: SharedRows) -> Tensor:
         ctx.table, ctx.index = table, index
         return _read(rows, index)
 

@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from symgnn.graphs import Movement, Topology
 from symgnn.nn._engine.plan import Plan, Term
 from symgnn.nn._engine.rows import Product, angle_rays, assemble, few, linear, move, plus_linear
-from symgnn.topology import Movement, Topology
 
 
 class Given(NamedTuple):

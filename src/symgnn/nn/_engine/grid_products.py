@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from symgnn.topology import Grid
+from symgnn.graphs import Grid
 
 #: How many numbers of a value are worked on at a time: 1 MiB in single precision.
 AT_ONCE = 2**18

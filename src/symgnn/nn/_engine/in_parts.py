@@ -9,7 +9,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from symgnn.nn._engine.chunks import Chunks, Table
+from symgnn.graphs import EdgePart, Part
+from symgnn.nn._engine.chunks import Chunks, SharedRows
 from symgnn.nn._engine.first_half import Given, node_table, ray_table, unstacked
 from symgnn.nn._engine.parts import AngleParts, EdgeParts
 from symgnn.nn._engine.rows import assemble, linear, move
@@ -19,7 +20,6 @@ from symgnn.nn.form import MLP
 from symgnn.nn.inputs import Input, Measure
 from symgnn.nn.state import State, Values, measure_angles
 from symgnn.nn.update import Update
-from symgnn.topology import EdgePart, Part
 
 
 class PartsEngine(WholeEngine):
@@ -50,7 +50,7 @@ class PartsEngine(WholeEngine):
         shift = None
         if state.edge_shift is not None:
             shift = self.chunks.table(topology.on_rays(state.edge_shift))
-        # a part may hold no value of the state: through the graph of operations it would hold itself
+        # a part holds no value of the state: through the graph of operations, it would hold itself
         bare = State(topology, state.x.detach(), state.engine, functions=state.functions)
 
         def compute(part: Part) -> Tensor:
@@ -186,7 +186,7 @@ class PartsEngine(WholeEngine):
         return value if isinstance(value, AngleParts) else self._at_home(given, update, state)
 
 
-def _rows_of_rays(table: Table, part: Part) -> Tensor:
+def _rows_of_rays(table: SharedRows, part: Part) -> Tensor:
     return table.rows(part.cut.rays)
 
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import at_least_float32
+from symgnn.graphs import Cut, EdgeCut, EdgePart, Part, Topology
 from symgnn.nn._engine.chunks import Chunks
 from symgnn.nn._engine.rows import move
 from symgnn.nn._engine.values import LazyValues, largest
-from symgnn.topology import Cut, EdgeCut, EdgePart, Part, Topology
 
 
 class AngleParts(LazyValues):

@@ -1,6 +1,6 @@
 """The two movements between domains, gather and sum, as fast as memory allows.
 
-Both are products with a matrix of zeros and ones (:class:`symgnn.topology.Movement`), done as one
+Both are products with a matrix of zeros and ones (:class:`symgnn.graphs.Movement`), done as one
 `index_select` or `embedding_bag`: these write each row once and need no atomic additions, so
 results do not depend on the order of threads. The backward pass is the product with the transpose,
 likewise.
@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from symgnn.graphs import Topology
+from symgnn.graphs.movement import Movement
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.torch_private import (
     apply_function,
@@ -22,8 +24,6 @@ from symgnn.nn._engine.torch_private import (
     left_to_torch,
     transforms,
 )
-from symgnn.topology import Topology
-from symgnn.topology.movement import Movement
 
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
 Product = tuple[Tensor, Tensor]

@@ -19,10 +19,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from symgnn.graphs import Movement, Part, Topology
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import Product, assemble, assembled, bag, in_front, move
 from symgnn.nn._engine.torch_private import apply_function
-from symgnn.topology import Movement, Part, Topology
 
 
 def worth_tiles(table: Tensor, angles: int, hidden: int) -> bool:

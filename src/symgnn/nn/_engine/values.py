@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import at_least_float32
+from symgnn.graphs import Topology
 from symgnn.nn._engine.rows import angle_rays, kept, plus_linear, total
 from symgnn.nn.form import linear
 from symgnn.nn.state import Values
-from symgnn.topology import Topology
 
 EMPTY = {"sum": 0.0, "max": -torch.inf}
 

@@ -7,6 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from symgnn.graphs import Movement, Topology
 from symgnn.nn._engine.first_half import Given, first_half, rows_below
 from symgnn.nn._engine.plan import Term
 from symgnn.nn._engine.policy import policy
@@ -18,7 +19,6 @@ from symgnn.nn.form import MLP
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
 from symgnn.nn.state import Reference, State, Values, as_column
 from symgnn.nn.update import Update
-from symgnn.topology import Movement, Topology
 
 
 class WholeEngine(Reference):

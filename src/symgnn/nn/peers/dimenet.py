@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot_orthogonal
 
+from symgnn.graphs import Grid
 from symgnn.nn._engine.grid_products import weigh
 from symgnn.nn.bases import bessel, spherical
 from symgnn.nn.form import Form
 from symgnn.nn.inputs import Measure, a, e, reduce, v
 from symgnn.nn.parameters import reset_parts
-from symgnn.nn.peers.common import Same, embedding
+from symgnn.nn.peers.peer_forms import Same, embedding
 from symgnn.nn.spec import Network, Spec
-from symgnn.topology import Grid
 
 
 def dimenet(

@@ -9,7 +9,7 @@ from symgnn.geometry.symmetry import EVERYTHING
 from symgnn.nn.egnn_map import EGNNMap
 from symgnn.nn.form import After
 from symgnn.nn.inputs import Applied, Operator, d2, e, initial, reduce, v
-from symgnn.nn.peers.common import Linear
+from symgnn.nn.peers.peer_forms import Linear
 from symgnn.nn.spec import ORDER, READOUTS, Network, Spec
 from symgnn.nn.state import State
 

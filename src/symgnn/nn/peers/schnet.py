@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from symgnn.nn.bases import cosine_cutoff, gaussians
 from symgnn.nn.form import After, Form
 from symgnn.nn.inputs import e, reduce, v
-from symgnn.nn.peers.common import Same, embedding
+from symgnn.nn.peers.peer_forms import Same, embedding
 from symgnn.nn.spec import Network, Spec
 
 

@@ -9,10 +9,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from symgnn.report.figures.grid import belongs, settings_of, title
+from symgnn.report.figures.row_layout import belongs, settings_of, title
 from symgnn.report.figures.style import plain
 from symgnn.report.palette import block_colour
-from symgnn.report.rows import Results, Row, rows_of
+from symgnn.report.result_rows import Results, Row, rows_of
 
 #: Losses are drawn no lower than this.
 _FLOOR = 1e-12

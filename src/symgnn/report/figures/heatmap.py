@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 
 from symgnn.report.figures.style import HEAT_MAP, plain
 from symgnn.report.palette import OUTLINE, ink
-from symgnn.report.rows import Results, cells_of, label, rows_of, short_head
-from symgnn.report.verdicts import standing
+from symgnn.report.result_rows import Results, cells_of, label, rows_of, short_head
+from symgnn.report.verdict_marks import standing
 
 
 @plain

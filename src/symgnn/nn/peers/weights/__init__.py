@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from symgnn.nn.conv import Conv
 from symgnn.nn.model import Model
-from symgnn.nn.peers.weights.common import Names, Reading, check_all_read, same, settings
-from symgnn.nn.peers.weights.egnn import e_gcl, egnn_dense, egnn_network, egnn_sparse
-from symgnn.nn.peers.weights.pyg import dimenet, schnet
+from symgnn.nn.peers.weights.egnn_weights import e_gcl, egnn_dense, egnn_network, egnn_sparse
+from symgnn.nn.peers.weights.pyg_weights import dimenet, schnet
+from symgnn.nn.peers.weights.transfer import Names, Reading, check_all_read, same, settings
 
 READERS: dict[str, Callable[[Any], Reading]] = {
     "SchNet": schnet,

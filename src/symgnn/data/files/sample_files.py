@@ -1,0 +1,17 @@
+"""Small folders of files that come with the package, to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from symgnn.data.files.csv_table import not_among
+
+ROOT = Path(__file__).parents[1] / "samples" / "own"
+
+
+def sample(name: str) -> Path:
+    """The folder of a sample: "molecules", "sdf", "smiles", "meshes", "points" or "network"."""
+    known = sorted(path.name for path in ROOT.iterdir() if path.is_dir())
+    if name not in known:
+        raise ValueError(not_among("sample", name, known, "known"))
+    return ROOT / name

@@ -1,0 +1,23 @@
+"""Edges, neighbours and angles: computed once, outside the model, in pure PyTorch."""
+
+from symgnn.graphs.angle_grid import Grid
+from symgnn.graphs.movement import Ends, Movement
+from symgnn.graphs.neighbours import KNNGraph, RadiusGraph, knn_graph, radius_graph
+from symgnn.graphs.topology import Cut, EdgeCut, EdgePart, Part, Topology
+from symgnn.graphs.transform import AddTopology
+
+__all__ = [
+    "AddTopology",
+    "Cut",
+    "EdgeCut",
+    "EdgePart",
+    "Ends",
+    "Grid",
+    "KNNGraph",
+    "Movement",
+    "Part",
+    "RadiusGraph",
+    "Topology",
+    "knn_graph",
+    "radius_graph",
+]
