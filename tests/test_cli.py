@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 
 import symgnn
-from symgnn import demo
+from symgnn import symmetry_demo
 from symgnn.cli import main, make_parser
 from symgnn.commands import COMMANDS
 from symgnn.train.devices import quiet
@@ -177,7 +177,7 @@ for module in ("lightning_fabric.fabric", "torch", "symgnn.data.files", "models"
 
 def test_demo_agrees_with_the_derivation() -> None:
     console = Console(record=True, width=80, file=io.StringIO())
-    assert demo.run(console)
+    assert symmetry_demo.run(console)
     text = console.export_text()
     assert "CGN: invariant to Moebius maps, torsions, permutations" in text
     assert "…" not in text  # nothing is cut off in a terminal of 80 columns
@@ -188,9 +188,9 @@ def test_demo_notices_a_wrong_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = symgnn.nn.GN.replace(
         inputs=[symgnn.nn.Measure("x", "node", symmetry=symgnn.geometry.EUCLIDEAN, width=None)]
     )
-    monkeypatch.setattr(demo, "ARCHITECTURES", {"gn": wrong})
-    monkeypatch.setattr(demo, "build", lambda name, **o: symgnn.nn.build(wrong, **o))
-    assert not demo.run(Console(quiet=True))
+    monkeypatch.setattr(symmetry_demo, "ARCHITECTURES", {"gn": wrong})
+    monkeypatch.setattr(symmetry_demo, "build", lambda name, **o: symgnn.nn.build(wrong, **o))
+    assert not symmetry_demo.run(Console(quiet=True))
 
 
 def test_tables_need_no_extra() -> None:

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from helpers import both_ways
 from nn.peers import E_GCL
 from symgnn.bench import egnn_layer, products, shapes
-from symgnn.bench.angles import AngleUpdate, Concatenated
+from symgnn.bench.angles_suite import AngleUpdate, Concatenated
 from symgnn.bench.products import Product
 from symgnn.graphs import Topology
 from symgnn.nn import from_peer

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from symgnn.bench import SUITES, scale, suite_named
+from symgnn.bench import SUITES, scale_suite, suite_named
 from symgnn.bench.measure import NoMemoryError
-from symgnn.bench.peers import in_space, on_graph, triplets
+from symgnn.bench.peers_suite import in_space, on_graph, triplets
 from symgnn.bench.shapes import SHAPES, SUPERPIXELS
 from symgnn.bench.suite import QUICK, Suite
 
@@ -57,9 +57,9 @@ def test_scale_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def peak_of(nodes: int, dimension: int, chunk: int | None, threads: int) -> dict[str, int]:
         return {"step": 2**30 if chunk else 2**32, "all": 3 * 2**30}
 
-    monkeypatch.setattr(scale, "in_child", here)
-    monkeypatch.setattr(scale, "keep_memory", lambda: None)
-    monkeypatch.setattr(scale, "peak_of", peak_of)
+    monkeypatch.setattr(scale_suite, "in_child", here)
+    monkeypatch.setattr(scale_suite, "keep_memory", lambda: None)
+    monkeypatch.setattr(scale_suite, "peak_of", peak_of)
     found = quick("scale")
     assert counts(found) == (3, 2)
     assert [claim["nodes"] for claim in found["claims"]][:2] == [300, 600]
@@ -71,14 +71,14 @@ def test_a_graph_that_does_not_fit_misses_the_bound(monkeypatch: pytest.MonkeyPa
         if nodes >= 600:
             raise NoMemoryError(10 * 2**30)
         found = {"small": [1.0, 1.0], "large": [1.0, 1.2], "angles": 5}
-        return found if function is scale.times_of else {"step": 2**30, "all": 2**30}
+        return found if function is scale_suite.times_of else {"step": 2**30, "all": 2**30}
 
-    monkeypatch.setattr(scale, "in_child", full)
-    parts = [*scale.memory_in_chunks(2, 300, 600, QUICK)]
+    monkeypatch.setattr(scale_suite, "in_child", full)
+    parts = [*scale_suite.memory_in_chunks(2, 300, 600, QUICK)]
     assert [claim.reached for claim in parts] == [False, False]
     assert parts[-1].ratio.median == 10.0
     assert "more than the 10.0 GiB" in parts[-1].note
-    found = Suite("scale", "", lambda quick: [scale.parts(True)[0]]).run(QUICK)
+    found = Suite("scale", "", lambda quick: [scale_suite.parts(True)[0]]).run(QUICK)
     assert [claim["what"].partition(",")[0] for claim in found["claims"]] == [
         "time for each angle",
         "slowest over fastest",
@@ -89,7 +89,7 @@ def test_a_graph_that_does_not_fit_misses_the_bound(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_peak_is_found() -> None:
-    found = scale.peak_of(300, 2, scale.CHUNK, torch.get_num_threads())
+    found = scale_suite.peak_of(300, 2, scale_suite.CHUNK, torch.get_num_threads())
     assert 0 <= found["step"] < found["all"]
 
 

@@ -71,10 +71,10 @@ def test_speed_is_only_known_to_the_engine() -> None:
 
 
 def test_direction_of_imports() -> None:
-    """geometry -> topology -> nn; nothing below knows what is above."""
+    """geometry -> graphs -> nn; nothing below knows what is above."""
     root = NN.parent
     above = ("data", "train", "audit", "experiments", "bench", "commands", "report", "demo", "cli")
-    allowed = {"geometry": (), "topology": ("geometry",), "nn": ("geometry", "topology")}
+    allowed = {"geometry": (), "graphs": ("geometry",), "nn": ("geometry", "graphs")}
     for room, below in allowed.items():
         for path in (root / room).rglob("*.py"):
             for module in imports(path):

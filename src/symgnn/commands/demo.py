@@ -14,6 +14,6 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run it; give the exit code."""
-    from symgnn import demo
+    from symgnn import symmetry_demo
 
-    return 0 if demo.run() else 1
+    return 0 if symmetry_demo.run() else 1
