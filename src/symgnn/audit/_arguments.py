@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from symgnn.audit._isolation import is_script
-from symgnn.audit._structures import Structure
+from symgnn.audit._tensor_graph import TensorGraph
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
@@ -41,7 +41,11 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
 
     Of TorchScript the schema is read, and of what `torch.compile` gave the module inside.
     """
-    inner = getattr(function, "_orig_mod", function)  # of torch.compile
+    inner: Any = getattr(function, "_orig_mod", function)  # of torch.compile
+    if isinstance(inner, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        inner = inner.module
+    if getattr(inner, "takes_what_the_model_takes", False):  # a wrapper of this package
+        return parameters_of(inner.model)
     schema: Any = None
     held: Any = inner
     if isinstance(inner, nn.Module):
@@ -71,7 +75,7 @@ def arguments(function: Callable[..., Any], data: Graph) -> tuple[list[Any], dic
     if parameters is None:
         return [_whole(data, None)], {}
     values = {k: v for k, v in data.to_dict().items() if k not in ("ptr", "topology")}
-    if isinstance(data, Structure):
+    if isinstance(data, TensorGraph):
         values |= data.as_given()
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -152,7 +156,7 @@ def _is_mapping(text: str) -> bool:
 
 def _whole(data: Graph, parameter: inspect.Parameter | None) -> Any:
     """The graph as the model takes it: as it was given, or as a dictionary."""
-    if isinstance(data, Structure):
+    if isinstance(data, TensorGraph):
         return data.as_given()
     if parameter is not None and _is_mapping(_annotation(parameter)):
         return dict(data.to_dict())

@@ -14,8 +14,9 @@ from symgnn.audit._isolation import isolated, seed_all
 from symgnn.audit._outputs import Output
 from symgnn.audit._periodicity import PERIODIC_CHECKS
 from symgnn.audit._session import Failure, Session, Values
-from symgnn.audit._structures import Structure, is_periodic, joined, with_pos
+from symgnn.audit._structures import is_periodic, joined, with_pos
 from symgnn.audit._targets import CalculatorTarget, cast
+from symgnn.audit._tensor_graph import TensorGraph
 from symgnn.geometry.sampling import cloud_of, random_direction
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _batch(session: Session) -> tuple[list[Graph], Values, list[Values]]:
     if isinstance(session.target, CalculatorTarget):
         raise Skipped("a calculator takes one structure at a time")
     graph = sample.shapes[0][0]
-    if isinstance(graph, Structure):
+    if isinstance(graph, TensorGraph):
         raise Skipped("the data is no PyG graph, so that it is not known how to batch it")
     others = [s.shapes[0][0] for s in session.samples[1:]]
     other = others[0] if others else sample.shapes[min(1, len(sample.shapes) - 1)][0]

@@ -20,8 +20,9 @@ from symgnn.audit._inputs import MovingInput
 from symgnn.audit._isolation import isolated, random_state_kept
 from symgnn.audit._outputs import Output
 from symgnn.audit._session import Session
-from symgnn.audit._structures import Sample, Structure
+from symgnn.audit._structures import Sample
 from symgnn.audit._targets import Target, target_of
+from symgnn.audit._tensor_graph import TensorGraph
 from symgnn.geometry import TRANSFORMATIONS, Transformation
 from symgnn.store import write_whole
 
@@ -95,7 +96,7 @@ class Counterexample:
             "seed": self.seed,
             "failure": self.failure,
             "sample": self.sample,
-            "pyg": not isinstance(self.case.graphs[0], Structure),
+            "pyg": not isinstance(self.case.graphs[0], TensorGraph),
             "output": _plain(self.output),
             "named": [_plain(name) for name in self.case.named],
         }
@@ -182,7 +183,7 @@ def different(wanted: float, found: float) -> str:
 
 def _graph(values: dict[str, Tensor], pyg: bool) -> Any:
     if not pyg:
-        return Structure(values)
+        return TensorGraph(values)
     from torch_geometric.data import Data
 
     return Data(**values)

@@ -32,7 +32,7 @@ def tensors_in(
     """The tensors inside containers, by name; of a graph, those that `data` does not have too."""
     if depth > 8:
         return
-    if hasattr(out, "to_dict") and hasattr(out, "num_nodes"):  # a PyG Data, or a Structure
+    if hasattr(out, "to_dict") and hasattr(out, "num_nodes"):  # a PyG Data, or a TensorGraph
         values = {k: v for k, v in out.to_dict().items() if isinstance(v, Tensor)}
         out = _changed(values, data) or values
     elif isinstance(out, Mapping) and data is not None:

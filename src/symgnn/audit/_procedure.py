@@ -12,11 +12,12 @@ from symgnn.audit._elements import SIZED
 from symgnn.audit._explaining import explain
 from symgnn.audit._findings import Finding
 from symgnn.audit._isolation import isolated
+from symgnn.audit._judging import judge
 from symgnn.audit._precision import coarse
 from symgnn.audit._representations import Undefined
 from symgnn.audit._session import Failure, Session
 from symgnn.audit._settling import find_random, reacts_to_features, settle_outputs
-from symgnn.audit._verdicts import JUMP, ORDER, ROUNDING, Evidence
+from symgnn.audit._verdicts import JUMP, ROUNDING, Evidence
 from symgnn.audit._worst_search import climbed, rotated, rotations
 from symgnn.geometry import KINDS
 from symgnn.geometry.symmetry import plural
@@ -208,59 +209,9 @@ class Procedure:
                 evidence.add_rounding(precision, rounding)
 
     def _judge(self, finding: Finding) -> None:
-        """The verdict of the worst output; "vacuous" where none reacts to the coordinates."""
-        evidence = self.evidence[finding.kind]
-        judged = []
-        for key, one in evidence.items():
-            verdict, error, rounding = one.judge(self.native)
-            if verdict == "approximate" and self._is_calculator:
-                verdict = self._single(finding.kind, *key, one) or verdict
-            judged.append((ORDER.index(verdict), error, rounding, key))
-        given = [one for one in judged if not self.session.samples[one[3][0]].grown]
-        if any(rank > 1 for rank, *_ in given):
-            judged = given  # copies side by side tell of faults that were not seen before
-        finding.outputs, finding.absolute, finding.verdicts = {}, {}, {}
-        for rank, error, _, (index, name) in judged:
-            finding.outputs[name] = max(error, finding.outputs.get(name, 0.0))
-            absolute = evidence[index, name].absolute
-            finding.absolute[name] = max(absolute, finding.absolute.get(name, 0.0))
-            known = ORDER.index(finding.verdicts.get(name, "rounding"))
-            finding.verdicts[name] = ORDER[max(known, rank)]
-        order = {key: not self.session.samples[key[0]].grown for key in evidence}
-        decides = max(judged, key=lambda one: (one[0], order[one[3]], one[1]))
-        rank, finding.error, rounding, finding.key = decides
-        finding.verdict = ORDER[rank]
-        best = "float64" if "float64" in finding.errors else "float32"
-        for precision in finding.errors:
-            own = evidence[finding.key].rounding.get(precision)
-            finding.rounding[precision] = float(own.max()) if own is not None and len(own) else 0.0
-        finding.rounding[best] = rounding
-        reacts = any(one.reacts for one in evidence.values())
-        if finding.kind == "permutation":
-            reacts = reacts or self.reacts_to_features
-        if rank <= 1 and not reacts:
-            finding.verdict = "vacuous"
-            finding.reason = (
-                "no output depends on the coordinates here; pass a structure whose nodes interact"
-            )
-
-    @property
-    def _is_calculator(self) -> bool:
-        return self.session.target.precisions == (torch.float64,)
-
-    def _single(self, kind: str, index: int, name: str, evidence: Evidence) -> str:
-        """ "single" where the error is lost in what rounding to float32 does to a calculator."""
-        if "float32" not in evidence.rounding:
-            case = self.worst[kind][index, name][1]
-            after = self.session.attempt(case.after)
-            if isinstance(after, Failure):
-                return ""
-            eps = torch.finfo(torch.float32).eps
-            found = self.session.rounding(case, after, eps)
-            if name in found:
-                evidence.add_rounding("float32", found[name])
-        verdict = evidence.judge("float32")[0]
-        return verdict if verdict != "broken" else ""
+        kind, features = finding.kind, self.reacts_to_features
+        evidence, worst = self.evidence[kind], self.worst[kind]
+        judge(self.session, finding, evidence, worst, self.native, features)
 
     def _search(self, finding: Finding) -> None:
         """Try many more rotations; where one has an error, look for a larger one near it."""

@@ -15,7 +15,7 @@ from symgnn.audit._group_names import GROUPS, kinds_of
 from symgnn.audit._output_tensors import output_tensors
 from symgnn.audit._outputs import Output
 from symgnn.audit._representations import canonical, matrices, size_of
-from symgnn.audit._structures import Structure
+from symgnn.audit._tensor_graph import TensorGraph
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
@@ -32,6 +32,8 @@ class Symmetrised(nn.Module):
         group: The name of the group.
         calls: How often the model inside was called by the last forward.
     """
+
+    takes_what_the_model_takes = True
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class Symmetrised(nn.Module):
         batch = values.get("batch")
         if isinstance(batch, Tensor) and batch.numel() and int(batch.max()) > 0:
             raise ValueError("batch: has several graphs; pass a PyG Batch, or one graph at a time")
-        graph = Structure({"pos" if k == key else k: v for k, v in values.items()}, key)
+        graph = TensorGraph({"pos" if k == key else k: v for k, v in values.items()}, key)
 
         def call(other: Graph) -> Any:
             own = other.as_given()
