@@ -29,7 +29,8 @@ class Given:
 class Exhibit:
     """A model that somebody else wrote.
 
-    `holds` are the groups that its authors claim, `breaks` those that it is known not to have.
+    `holds` are the groups that it has, `breaks` those that it is known not to have. Its authors
+    claim `holds`, and `claims` too where that is more than it has: then `note` says why.
     """
 
     name: str
@@ -40,6 +41,12 @@ class Exhibit:
     breaks: tuple[str, ...] = ()
     quick: bool = False  # in the default run
     note: str = ""  # what was found
+    claims: tuple[str, ...] = ()
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """The groups that its authors say it has."""
+        return tuple(dict.fromkeys([*self.holds, *self.claims]))
 
 
 def atoms(scale: float = 1.3) -> Data:

@@ -23,9 +23,12 @@ from audit.zoo_layers import (
     visnet,
 )
 from audit.zoo_potentials import (
+    ani,
     e3nn_network,
     mace_model,
+    matgl_model,
     nequip_model,
+    orb,
     schnetpack_model,
     torchmd_model,
 )
@@ -76,6 +79,13 @@ ZOO = [
     Exhibit("EnTransformer", "en-transformer", ("en_transformer",), partial(dense_model, "en")),
     Exhibit(
         "GotenNet", "gotennet-pytorch", ("gotennet_pytorch",), partial(dense_model, "gotennet")
+    ),
+    Exhibit(
+        "Equiformer",
+        "equiformer-pytorch",
+        ("equiformer_pytorch",),
+        partial(dense_model, "equiformer"),
+        SE3,
     ),
     Exhibit(
         "SE3Transformer",
@@ -155,9 +165,45 @@ ZOO = [
         "DFT-D3 in torch", "torch-dftd", ("torch_dftd",), partial(other_calculator, "torch-dftd")
     ),
     Exhibit(
-        "CHGNet 0.3.0", "chgnet", ("chgnet.model.dynamics",), partial(other_calculator, "chgnet")
+        "CHGNet 0.3.0",
+        "chgnet",
+        ("chgnet.model.dynamics",),
+        partial(other_calculator, "chgnet"),
+        SE3,
+        ("reflections",),
+        note="the stress changes its sign in a left-handed cell: it is divided by "
+        "a volume that is negative there",
+        claims=("E(3)",),
     ),
-    Exhibit("SevenNet-0", "sevenn", ("sevenn.calculator",), partial(other_calculator, "sevenn")),
+    Exhibit(
+        "SevenNet-0",
+        "sevenn",
+        ("sevenn.calculator",),
+        partial(other_calculator, "sevenn"),
+        SE3,
+        ("reflections",),
+        note="it was trained without parity, and tells mirror images apart",
+    ),
+    Exhibit("M3GNet", "matgl", ("matgl",), partial(matgl_model, "M3GNet")),
+    Exhibit("TensorNet", "matgl", ("matgl",), partial(matgl_model, "TensorNet")),
+    Exhibit("SO3Net", "matgl", ("matgl",), partial(matgl_model, "SO3Net")),
+    Exhibit("ANI", "torchani", ("torchani",), ani),
+    Exhibit(
+        "orb-v3, direct",
+        "orb-models",
+        ("orb_models.forcefield",),
+        partial(orb, False),
+        ("translations", "permutations"),
+        ("SO(3)",),
+    ),
+    Exhibit(
+        "orb-v3, conservative",
+        "orb-models",
+        ("orb_models.forcefield",),
+        partial(orb, True),
+        ("translations", "permutations"),
+        ("SO(3)",),
+    ),
     Exhibit("SOAP", "dscribe", ("dscribe.descriptors",), partial(descriptor, "SOAP")),
     Exhibit("ACSF", "dscribe", ("dscribe.descriptors",), partial(descriptor, "ACSF")),
     Exhibit("RHF/STO-3G", "pyscf", ("pyscf",), hartree_fock),

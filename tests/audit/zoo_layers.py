@@ -145,6 +145,34 @@ def dense_model(name: str) -> Given:
 
         model = noisy(GotenNet(dim=16, max_degree=2, depth=1, heads=2, dim_head=8), 0.05)
     else:
+        return degrees_model(name)
+
+    def dense(z: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
+        h, moved = model(z[None], pos[None])
+        return h[0], moved[0]
+
+    return Given(dense, atoms(), {"elements": 4, "search": 64})
+
+
+def degrees_model(name: str) -> Given:
+    """A network with features of degree 0 and 1."""
+    torch.manual_seed(0)
+    if name == "equiformer":
+        from equiformer_pytorch import Equiformer
+
+        model = Equiformer(
+            num_tokens=10,
+            dim=(8, 4),
+            dim_head=(4, 4),
+            heads=(2, 2),
+            num_degrees=2,
+            depth=1,
+            num_linear_attn_heads=0,
+            reduce_dim_out=True,
+            attend_self=True,
+            num_neighbors=8,
+        )
+    else:
         from se3_transformer_pytorch import SE3Transformer
 
         model = SE3Transformer(
@@ -160,17 +188,16 @@ def dense_model(name: str) -> Given:
             num_neighbors=8,
         )
 
-        def both(z: Tensor, pos: Tensor) -> dict[str, Tensor]:
-            out = model(z[None], pos[None], torch.ones_like(z[None], dtype=torch.bool))
-            return {"scalar": out["0"].reshape(len(z)), "vector": out["1"].reshape(len(z), 3)}
+    def both(z: Tensor, pos: Tensor) -> dict[str, Tensor]:
+        mask = torch.ones_like(z[None], dtype=torch.bool)
+        found = model(z[None], pos[None], mask)
+        if name == "equiformer":
+            scalars, vectors = found.type0, found.type1
+        else:
+            scalars, vectors = found["0"], found["1"]
+        return {"scalar": scalars.reshape(len(z)), "vector": vectors.reshape(len(z), 3)}
 
-        return Given(both, atoms(), {"elements": 3, "search": 16, "grow": False})
-
-    def dense(z: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
-        h, moved = model(z[None], pos[None])
-        return h[0], moved[0]
-
-    return Given(dense, atoms(), {"elements": 4, "search": 64})
+    return Given(both, atoms(), {"elements": 3, "search": 16, "grow": False})
 
 
 def ipa() -> Given:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
-from audit.exhibit import Given, atoms, ethanol, noisy
+from audit.exhibit import Given, atoms, crystal, ethanol, noisy
 from audit.faulty import molecule
 from symgnn.audit import adapters
 
@@ -27,6 +28,11 @@ def e3nn_network(irreps: str) -> Given:
 
 
 def nequip_model(allegro: bool) -> Given:
+    from nequip.utils.global_state import set_global_state
+
+    default = torch.get_default_dtype()
+    set_global_state()
+    torch.set_default_dtype(default)
     torch.manual_seed(0)
     shared = {"seed": 0, "model_dtype": "float64", "r_max": 4.0, "type_names": ["H", "C", "O"]}
     shared |= {"l_max": 1, "parity": True, "avg_num_neighbors": 6.0}
@@ -97,10 +103,62 @@ def mace_model(dipoles: bool = False, scripted: bool = False) -> Given:
     )
 
 
+# ---------------------------------------------------------------- matgl, ANI, orb
+
+
+def matgl_model(name: str) -> Given:
+    from matgl import models
+    from matgl.apps.pes import Potential
+    from matgl.ext.ase import PESCalculator
+
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"element_types": ("Cu",), "is_intensive": False, "cutoff": 4.0}
+    sizes |= {"units": 16, "nblocks": 1}
+    if name == "SO3Net":
+        sizes = {"element_types": ("Cu",), "is_intensive": False, "cutoff": 4.0, "lmax": 2}
+        sizes |= {"units": 16, "nmax": 4, "nlayers": 1}
+    model = noisy(getattr(models, name)(**sizes).eval())
+    potential = Potential(model, calc_stresses=True)
+    calculator = PESCalculator(potential, stress_unit="eV/A3")
+    return Given(calculator, crystal(), {"elements": 3, "search": 8})
+
+
+def ani() -> Given:
+    from torchani.arch import simple_ani
+
+    torch.manual_seed(0)
+    model = simple_ani(("H", "C", "O"), "wb97x-631gd", self_energies="zero", strategy="pyaev")
+
+    def energy(pos: Tensor, z: Tensor) -> dict[str, Tensor]:
+        return {"energy": model((z[None], pos[None])).energies}
+
+    data = Data(pos=torch.from_numpy(ethanol().positions), z=torch.tensor(ethanol().numbers))
+    return Given(energy, data, {"elements": 3, "search": 16})
+
+
+def orb(conservative: bool) -> Given:
+    from orb_models.forcefield import pretrained
+    from orb_models.forcefield.atomic_system import SystemConfig
+    from orb_models.forcefield.calculator import ORBCalculator
+
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"latent_dim": 16, "base_mlp_hidden_dim": 16, "head_mlp_hidden_dim": 16}
+    sizes |= {"num_message_passing_steps": 1, "device": torch.device("cpu")}
+    kind = "conservative" if conservative else "direct"
+    model = getattr(pretrained, f"orb_v3_{kind}_architecture")(**sizes).eval()
+    system = SystemConfig(radius=6.0, max_num_neighbors=120)
+    calculator = ORBCalculator(noisy(model), system_config=system, device="cpu")
+    return Given(calculator, ethanol(), {"elements": 3, "search": 8, "grow": False})
+
+
 # ---------------------------------------------------------------- schnetpack, torchmd-net
 
 
 def schnetpack_model(name: str) -> Given:
+    from torch.utils.data import dataloader
+
+    if not hasattr(dataloader, "T_co"):  # torch 2.13 has it no more, and schnetpack imports it
+        dataloader.T_co = TypeVar("T_co", covariant=True)
     import schnetpack as spk
 
     torch.manual_seed(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,8 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
 
     Of TorchScript the schema is read, and of what `torch.compile` gave the module inside.
     """
+    if isinstance(function, functools.partial):
+        return _left_of(function)
     inner: Any = getattr(function, "_orig_mod", function)  # of torch.compile
     if isinstance(inner, nn.DataParallel | nn.parallel.DistributedDataParallel):
         inner = inner.module
@@ -60,6 +63,22 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
         return list(inspect.signature(inner).parameters.values())
     except (TypeError, ValueError):
         return None
+
+
+def _left_of(function: functools.partial[Any]) -> list[inspect.Parameter] | None:
+    """The parameters that a partial function still takes."""
+    parameters = parameters_of(function.func)
+    if parameters is None:
+        return None
+    left, by_name = [], False
+    for parameter in parameters[len(function.args) :]:
+        if parameter.name in function.keywords:
+            by_name = True  # what comes after it can be passed by name alone
+            continue
+        variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        kind = parameter.KEYWORD_ONLY if by_name and not variadic else parameter.kind
+        left.append(parameter.replace(kind=kind))
+    return left
 
 
 def _of_schema(argument: Any) -> inspect.Parameter:

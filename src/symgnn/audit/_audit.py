@@ -12,13 +12,14 @@ import torch
 from torch import nn
 
 from symgnn.audit._audit_report import Report
-from symgnn.audit._consistency import check_consistency, first_calls
+from symgnn.audit._consistency import check_consistency
 from symgnn.audit._findings import Check
 from symgnn.audit._group_names import kinds_of
 from symgnn.audit._inputs import parse_inputs, undeclared
 from symgnn.audit._isolation import random_state_kept
 from symgnn.audit._procedure import Procedure, precision_name
 from symgnn.audit._session import Session, sample_edges, sample_nodes
+from symgnn.audit._statelessness import first_calls
 from symgnn.audit._structures import Sample, grown, is_atoms, samples_of
 from symgnn.audit._targets import target_of
 from symgnn.geometry import KINDS, Symmetry

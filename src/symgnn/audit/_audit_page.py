@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from symgnn.audit._audit_report import Report
-from symgnn.audit._findings import VERDICTS, Finding, number
+from symgnn.audit._findings import NOT_ASKED, VERDICTS, Finding, number
 from symgnn.audit._verdicts import quantiles
 from symgnn.geometry import EUCLIDEAN
 from symgnn.geometry.symmetry import plural
@@ -109,7 +109,7 @@ def _table(report: Report) -> str:
     )
     rounding = "".join(f"<th>rounding<br><small>{p}</small></th>" for p in precisions)
     claims = "<th>derived</th>" if report.derived is not None else ""
-    shown = [f for f in report.findings.values() if f.reason != "it was not asked for"]
+    shown = [f for f in report.findings.values() if f.reason != NOT_ASKED]
     rows = "\n".join(_row(finding, precisions, claims_of(report)) for finding in shown)
     return (
         f'<div class="scroll"><table>\n<thead><tr><th>transformation</th><th>verdict</th>{claims}'
@@ -143,7 +143,8 @@ def _row(finding: Finding, precisions: list[str], claimed: set[str]) -> str:
         if not finding.errors.get(precision):
             cells.append("<td></td><td></td>")
             continue
-        _, middle, high = quantiles(finding.errors[precision])
+        middle = quantiles(finding.errors[precision])[1]
+        high = finding.largest(precision)
         cells.append(f"<td>{number(middle)}</td><td>{number(high)}</td>")
     cells += [f"<td>{number(finding.rounding.get(p, 0.0))}</td>" for p in precisions]
     place = finding.where

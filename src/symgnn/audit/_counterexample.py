@@ -17,7 +17,7 @@ from torch import Tensor
 from symgnn.audit._cases import Case
 from symgnn.audit._elements import describe
 from symgnn.audit._inputs import MovingInput
-from symgnn.audit._isolation import isolated, random_state_kept
+from symgnn.audit._isolation import random_state_kept
 from symgnn.audit._outputs import Output
 from symgnn.audit._session import Session
 from symgnn.audit._structures import Sample
@@ -110,13 +110,11 @@ class Counterexample:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counterexample:
         """Read what :meth:`save` wrote."""
-        from symgnn.data.npz import load_npz  # whose package needs more than torch and numpy
-
         path = Path(path)
         if not path.exists():
             raise ValueError(f"{path}: there is no such file")
         try:
-            found = load_npz(path)
+            found = _arrays(path)
             about = json.loads(str(found.pop("about")))
             return cls._of({key: torch.from_numpy(found[key]) for key in found}, about)
         except Exception as error:  # a damaged archive raises almost anything
@@ -165,7 +163,7 @@ class Counterexample:
         session = Session(model, [sample], list(self.case.named), seed=self.seed)
         session.outputs, session.spread = [self.output], {(0, self.output.name): self.spread}
         case = replace(self.case, origin=(0, 0, 0))
-        with random_state_kept(), isolated(model.modules, dtype):
+        with random_state_kept(), model.isolated(dtype):
             session.use(dtype)
             errors = session.errors(case, session.attempt(case.after))
             return float(errors[self.output.name][0].max())
@@ -179,6 +177,16 @@ def different(wanted: float, found: float) -> str:
             break
     text = f"{texts[0]} to {texts[1]}"
     return text if digits == 6 else f"{text} (by {abs(found - wanted):.1e})"
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file; where symgnn's requirements are there, checked before reading."""
+    try:
+        from symgnn.data.npz import load_npz
+    except ImportError:  # torch and numpy alone
+        with np.load(path, allow_pickle=False) as found:
+            return dict(found)
+    return load_npz(path)
 
 
 def _graph(values: dict[str, Tensor], pyg: bool) -> Any:

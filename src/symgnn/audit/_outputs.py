@@ -247,6 +247,10 @@ def _usual(option: Output) -> bool:
     return any(word in last and option.type in types for word, types in USUAL.items())
 
 
+#: An error of a type up to this is rounding, where a model holds constants in float32.
+SINGLE = 1e-6
+
+
 def choose(
     options: Sequence[Output], mismatch: Mapping[str, Sequence[float]], tolerance: float
 ) -> tuple[Output, float]:
@@ -271,8 +275,9 @@ def choose(
     left = best(left, "rotation")
     kept = [k for k in left if mismatch["translation"][k] <= tolerance]
     left = kept or sorted(left, key=lambda k: mismatch["translation"][k])[:1]
-    kept = [k for k in left if mismatch["reflection"][k] <= tolerance]
-    index = (kept or left)[0]
+    if min(mismatch["reflection"][k] for k in left) <= max(tolerance, SINGLE):
+        left = best(left, "reflection")
+    index = left[0]
     found, error = options[index], mismatch["rotation"][index]
     several = len({o.type for o in options} - {"pseudoscalar"}) > 1
     unclear = error > 0.1 and several and found.known == "inferred"

@@ -10,8 +10,7 @@ import torch
 from symgnn.audit._cases import Case
 from symgnn.audit._elements import SIZED
 from symgnn.audit._explaining import explain
-from symgnn.audit._findings import Finding
-from symgnn.audit._isolation import isolated
+from symgnn.audit._findings import NOT_ASKED, Finding
 from symgnn.audit._judging import judge
 from symgnn.audit._precision import coarse
 from symgnn.audit._representations import Undefined
@@ -75,7 +74,7 @@ class Procedure:
         """
         session = self.session
         first, last = not session.outputs, dtype == session.target.precisions[-1]
-        with isolated(session.target.modules, dtype):
+        with session.target.isolated(dtype):
             session.use(dtype)
             try:
                 if first:
@@ -94,6 +93,12 @@ class Procedure:
             if first:
                 if dtype == torch.float64 and not self.constant and not self.stochastic:
                     self.warnings += filter(None, [coarse(session)])
+                found = [finding.verdict for finding in self.findings.values()]
+                session.single = (
+                    "single" in found
+                    or any("single precision" in warning for warning in self.warnings)
+                    or session.target.coarsest(dtype) > torch.finfo(dtype).eps
+                )
                 if after is not None:
                     after()
                 self.step()
@@ -137,7 +142,7 @@ class Procedure:
     def measure_kind(self, kind: str, first: bool) -> None:
         """The errors of many elements of a kind, on every sample."""
         if kind not in self.kinds:
-            self.findings[kind] = Finding(kind, "unmeasured", reason="it was not asked for")
+            self.findings[kind] = Finding(kind, "unmeasured", reason=NOT_ASKED)
         finding = self.findings.get(kind)
         if finding is not None and finding.verdict == "unmeasured":
             return
@@ -279,10 +284,12 @@ class Procedure:
                     largest[precision] = max(value, largest.get(precision, 0.0))
         single = [plural(f.kind) for f in self.findings.values() if f.verdict == "single"]
         if single:
-            self.warnings.append(
-                f"{', '.join(single)}: hold to the rounding of float32, but not of float64; does "
-                "the model hold constants in float32?"
+            text = "hold to the rounding of float32, but not of float64; "
+            known = self.session.target.coarsest(torch.float64) > 1e-8
+            text += (
+                "the model is in float32" if known else "does the model hold constants in float32?"
             )
+            self.warnings.append(f"{', '.join(single)}: {text}")
         if largest.get("float64", 0.0) > JUMP:
             self.warnings.append(
                 "outputs jump: they change by more than 0.001 of how much they vary when the "

@@ -13,7 +13,7 @@ from symgnn.audit._cases import Case
 from symgnn.audit._fitting import elements as fitted_elements
 from symgnn.audit._fitting import fit_representation
 from symgnn.audit._inputs import followed
-from symgnn.audit._outputs import Output, candidates, choose, chosen_names, told
+from symgnn.audit._outputs import SINGLE, Output, candidates, choose, chosen_names, told
 from symgnn.audit._recording import first_random, recorded
 from symgnn.audit._session import Failure, Session, Values
 from symgnn.audit._structures import deformed, joined
@@ -89,7 +89,7 @@ def settle_outputs(session: Session, asked: Mapping[str, str] | str | None) -> N
             for use, own in cases.items()
         }
         output, error = choose(options, errors, tolerance)
-        if not text and error > tolerance and session.n == 3:
+        if not text and error > max(tolerance, SINGLE) and session.n == 3:
             output = _fitted(session, output, options, tolerance) or output
         session.outputs.append(_symmetric(session, output))
 

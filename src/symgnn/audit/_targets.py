@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.audit._arguments import arguments
-from symgnn.audit._isolation import main_type
+from symgnn.audit._isolation import isolated, main_type
 from symgnn.audit._module_search import modules_in
 from symgnn.audit._output_tensors import output_tensors
 from symgnn.audit._structures import is_periodic
@@ -81,6 +82,14 @@ class Target:
         """The types to measure in, the most exact one first."""
         return (torch.float64, torch.float32)
 
+    def coarsest(self, dtype: torch.dtype) -> float:
+        """The rounding of the types that it computes in, when it is measured in `dtype`."""
+        return torch.finfo(dtype).eps
+
+    def isolated(self, dtype: torch.dtype) -> AbstractContextManager[None]:
+        """Inside, the modules are in eval mode and of the type; afterwards they are as before."""
+        return isolated(self.modules, dtype)
+
     def __call__(self, data: Graph, dtype: torch.dtype) -> dict[str, Tensor]:
         """The outputs for a graph, detached, in float64 on the CPU."""
         parameters = (p for module in self.modules for p in module.parameters())
@@ -122,6 +131,15 @@ class CalculatorTarget(Target):
         """What is inside may be float32, whatever ASE has."""
         return torch.float32
 
+    def coarsest(self, dtype: torch.dtype) -> float:
+        """The modules keep their type."""
+        own = main_type(t for module in self.modules for t in _tensors(module))
+        return max(torch.finfo(kind).eps for kind in (dtype, own) if kind is not None)
+
+    def isolated(self, dtype: torch.dtype) -> AbstractContextManager[None]:
+        """The modules keep their type: the calculator makes inputs of that type."""
+        return isolated(self.modules, None)
+
     def call(self, data: Graph) -> Any:
         """The properties of the atoms of each graph."""
         graphs = data.to_data_list() if hasattr(data, "to_data_list") else [data]
@@ -150,6 +168,11 @@ class CalculatorTarget(Target):
         if name in ("energy", "magmom"):
             return array.reshape(1)
         return array.reshape(1, -1) if name in ("stress", "dipole") else array
+
+
+def _tensors(module: nn.Module) -> Iterator[Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
 
 
 def target_of(model: Any, atoms: Any = None, modules: Iterable[nn.Module] | None = None) -> Target:

@@ -19,6 +19,9 @@ JUMP = 1e-3
 #: From float32 to float64, rounding falls by 5e8; an error that falls by this much is rounding.
 FALL = 1e5
 
+#: Errors that come from constants in float32 are below this.
+CONSTANTS = 1e-5
+
 #: The verdicts on a measurement, from good to bad.
 ORDER = ("rounding", "single", "approximate", "broken")
 
@@ -42,7 +45,7 @@ def verdict_of(
     inside = (coarse is None or coarse <= 10 * largest) and largest <= 10 * coarsely
     if best == "float64" and native == "float32" and inside and largest < APPROXIMATE:
         return "single", largest  # it computes in float32 inside
-    if best == "float64" and largest < 1e-6:
+    if best == "float64" and largest < CONSTANTS:
         if coarse is not None and coarse < math.inf and largest * FALL <= coarse:
             return "rounding", largest
         lost = coarse is None or coarse <= ROUNDING * coarsely
