@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -42,6 +43,18 @@ class Exhibit:
     quick: bool = False  # in the default run
     note: str = ""  # what was found
     claims: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> str:
+        """The first package that it needs and that is not installed; "" if there is none."""
+        for name in self.needs:
+            try:
+                found = find_spec(name)
+            except ModuleNotFoundError:  # not even the package around it
+                found = None
+            if found is None:
+                return name
+        return ""
 
     @property
     def claimed(self) -> tuple[str, ...]:

@@ -51,7 +51,9 @@ class Network(nn.Module):
         self.drop = nn.Dropout(rng.choice((0.0, 0.3)))
         self.head, self.pull = nn.Linear(w, 1), nn.Linear(w, 1, bias=False)
 
-    def edges(self, pos: Tensor) -> Tensor:
+    def edges(self, pos: Tensor, edge_index: Tensor | None = None) -> Tensor:
+        if edge_index is not None:
+            return edge_index
         near = ~torch.eye(len(pos), dtype=torch.bool)
         if self.cutoff:
             near &= torch.cdist(pos, pos, compute_mode="donot_use_mm_for_euclid_dist") < self.cutoff
@@ -63,8 +65,10 @@ class Network(nn.Module):
         centres = torch.linspace(0, 4, self.basis).to(d)
         return torch.exp(-((d - centres) ** 2))
 
-    def forward(self, z: Tensor, pos: Tensor, vel: Tensor) -> dict[str, Tensor]:
-        source, target = self.edges(pos)
+    def forward(
+        self, z: Tensor, pos: Tensor, vel: Tensor, edge_index: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        source, target = self.edges(pos, edge_index)
         rays = pos[source] - pos[target]
         d = rays.square().sum(1, keepdim=True).sqrt()
         smooth = torch.ones_like(d)

@@ -121,6 +121,23 @@ ZOO = [
     Exhibit("AtomicDipolesMACE", "mace-torch", ("mace",), partial(mace_model, dipoles=True)),
     Exhibit("SchNet", "schnetpack", ("schnetpack",), partial(schnetpack_model, "SchNet")),
     Exhibit("PaiNN", "schnetpack", ("schnetpack",), partial(schnetpack_model, "PaiNN")),
+    Exhibit(
+        "PaiNN, dipole",
+        "schnetpack",
+        ("schnetpack",),
+        partial(schnetpack_model, "PaiNN", "dipole"),
+    ),
+    Exhibit(
+        "PaiNN, polarizability",
+        "schnetpack",
+        ("schnetpack",),
+        partial(schnetpack_model, "PaiNN", "polarizability"),
+        ("O(3)", "permutations"),
+        ("translations",),
+        note="the polarizability moves with the origin: vectors are multiplied with coordinates "
+        "as they are",
+        claims=("E(3)",),
+    ),
     Exhibit("SO3net", "schnetpack", ("schnetpack",), partial(schnetpack_model, "SO3net")),
     Exhibit("TensorNet, O(3)", "torchmd-net", ("torchmdnet",), partial(torchmd_model, "tensornet")),
     Exhibit(
@@ -195,6 +212,8 @@ ZOO = [
         partial(orb, False),
         ("translations", "permutations"),
         ("SO(3)",),
+        note="it reads vectors as they are, and its forces are an output of their own, as its "
+        "authors say",
     ),
     Exhibit(
         "orb-v3, conservative",

@@ -154,7 +154,7 @@ def orb(conservative: bool) -> Given:
 # ---------------------------------------------------------------- schnetpack, torchmd-net
 
 
-def schnetpack_model(name: str) -> Given:
+def schnetpack_model(name: str, head: str = "energy") -> Given:
     from torch.utils.data import dataloader
 
     if not hasattr(dataloader, "T_co"):  # torch 2.13 has it no more, and schnetpack imports it
@@ -168,13 +168,24 @@ def schnetpack_model(name: str) -> Given:
     if name == "SO3net":
         sizes |= {"lmax": 2}
     representation = getattr(spk.representation, name)(cutoff_fn=cutoff, **sizes)
-    model = spk.model.NeuralNetworkPotential(
-        representation=representation,
-        input_modules=[spk.atomistic.PairwiseDistances()],
-        output_modules=[
+    heads = {
+        "energy": [
             spk.atomistic.Atomwise(n_in=8, output_key="energy"),
             spk.atomistic.Forces(energy_key="energy", force_key="forces"),
         ],
+        "dipole": [
+            spk.atomistic.DipoleMoment(
+                n_in=8, dipole_key="dipole", predict_magnitude=False, use_vector_representation=True
+            )
+        ],
+        "polarizability": [
+            spk.atomistic.Polarizability(n_in=8, polarizability_key="polarizability")
+        ],
+    }
+    model = spk.model.NeuralNetworkPotential(
+        representation=representation,
+        input_modules=[spk.atomistic.PairwiseDistances()],
+        output_modules=heads[head],
     )
     return Given(adapters.schnetpack(model), atoms(), {"elements": 4, "search": 64})
 

@@ -119,7 +119,8 @@ def arguments(function: Callable[..., Any], data: Graph) -> tuple[list[Any], dic
         if not found:
             continue
         bound |= {parameter.name, ALIASES.get(parameter.name, parameter.name)}
-        if parameter.kind is parameter.POSITIONAL_ONLY or len(args) == k:
+        in_order = len(args) == k and parameter.kind is not parameter.KEYWORD_ONLY
+        if parameter.kind is parameter.POSITIONAL_ONLY or in_order:
             args.append(value)
         else:
             kwargs[parameter.name] = value

@@ -20,7 +20,7 @@ from symgnn.audit._isolation import random_state_kept
 from symgnn.audit._procedure import Procedure, precision_name
 from symgnn.audit._session import Session, sample_edges, sample_nodes
 from symgnn.audit._statelessness import first_calls
-from symgnn.audit._structures import Sample, grown, is_atoms, samples_of
+from symgnn.audit._structures import POSITIONS, Sample, grown, is_atoms, samples_of
 from symgnn.audit._targets import target_of
 from symgnn.geometry import KINDS, Symmetry
 
@@ -107,7 +107,7 @@ def audit(
         samples += _grown(samples, seed)
     session = Session(target, samples, moving, seed=seed)
     session.make_shapes()
-    native = target.native(first if is_atoms(data) else _first(data, first))
+    native = target.native(_dtype(data))
     found: dict[str, Check] = {}
 
     def more() -> None:
@@ -151,10 +151,15 @@ def audit(
     )
 
 
-def _first(data: Any, graph: Any) -> Any:
-    """The first graph as it was given, in its own precision."""
+def _dtype(data: Any) -> torch.dtype:
+    """The type of the coordinates as they were given."""
     one = data[0] if isinstance(data, list | tuple) else data
-    return one if isinstance(getattr(one, "pos", None), torch.Tensor) else graph
+    if isinstance(one, Mapping):
+        one = next((one[key] for key in POSITIONS if key in one), None)
+    for pos in (one, getattr(one, "pos", None)):
+        if isinstance(pos, torch.Tensor) and pos.is_floating_point():
+            return pos.dtype
+    return torch.float32 if getattr(one, "dtype", None) == "float32" else torch.float64
 
 
 def _expected(

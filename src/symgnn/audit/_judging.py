@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from symgnn.audit._cases import Case
 from symgnn.audit._findings import Finding
 from symgnn.audit._session import Failure, Session
-from symgnn.audit._verdicts import ORDER, Evidence
+from symgnn.audit._verdicts import JUMP, ORDER, Evidence
+from symgnn.geometry.symmetry import plural
 
 #: The evidence by the number of the sample and the name of the output.
 Known = Mapping[tuple[int, str], Evidence]
@@ -61,6 +62,35 @@ def judge(
         finding.reason = (
             "no output depends on the coordinates here; pass a structure whose nodes interact"
         )
+
+
+def rounding_warnings(session: Session, findings: Sequence[Finding]) -> list[str]:
+    """What the findings that hold tell about the precision that the model computes in."""
+    warnings = []
+    single = [plural(finding.kind) for finding in findings if finding.verdict == "single"]
+    if single:
+        exact = torch.finfo(torch.float64).eps
+        in_float32 = session.target.coarsest(torch.float64) > exact
+        why = "the model is in" if in_float32 else "does the model hold constants in"
+        warnings.append(
+            f"{', '.join(single)}: hold to the rounding of float32, but not of float64; {why} "
+            f"float32{'' if in_float32 else '?'}"
+        )
+    largest: dict[str, float] = {}
+    for finding in findings:
+        for precision, value in finding.rounding.items() if finding.holds else ():
+            largest[precision] = max(value, largest.get(precision, 0.0))
+    if largest.get("float64", 0.0) > JUMP:
+        warnings.append(
+            "outputs jump: they change by more than 0.001 of how much they vary when the "
+            "coordinates are rounded to float64"
+        )
+    elif largest.get("float32", 0.0) > 0.1:
+        warnings.append(
+            f"in float32, rounding changes outputs by up to {largest['float32']:.2g} of how much "
+            "they vary with the coordinates"
+        )
+    return warnings
 
 
 def _single(session: Session, case: Case, name: str, evidence: Evidence) -> str:

@@ -6,12 +6,16 @@ import difflib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from symgnn.audit._cases import Case
 from symgnn.audit._representations import blocks_of, canonical, matrices, parse_irreps, size_of
+
+if TYPE_CHECKING:
+    from symgnn.audit._structures import Graph
 
 PLACES = ("graph", "node", "edge")
 #: Types that a name rules out: an energy that changes its sign in a mirror is a fault.
@@ -67,6 +71,14 @@ class Output:
     def is_irreps(self) -> bool:
         """Whether the type is one in e3nn's notation."""
         return parse_irreps(self.type) is not None
+
+    def has_rows_for(self, value: Tensor, graphs: Sequence[Graph]) -> bool:
+        """Whether a value has as many rows as the graphs have nodes or edges."""
+        if not self.rows or not value.dim():
+            return True
+        counts = {"node": "num_nodes", "edge": "num_edges"}
+        name = counts.get(self.place)
+        return name is None or len(value) == sum(getattr(graph, name) for graph in graphs)
 
     def expected(self, value: Tensor, case: Case) -> Tensor:
         """What has to come out after, if `value` came out before."""

@@ -11,7 +11,7 @@ from symgnn.audit._cases import Case
 from symgnn.audit._elements import SIZED
 from symgnn.audit._explaining import explain
 from symgnn.audit._findings import NOT_ASKED, Finding
-from symgnn.audit._judging import judge
+from symgnn.audit._judging import judge, rounding_warnings
 from symgnn.audit._precision import coarse
 from symgnn.audit._representations import Undefined
 from symgnn.audit._session import Failure, Session
@@ -19,7 +19,6 @@ from symgnn.audit._settling import find_random, reacts_to_features, settle_outpu
 from symgnn.audit._verdicts import JUMP, ROUNDING, Evidence
 from symgnn.audit._worst_search import climbed, rotated, rotations
 from symgnn.geometry import KINDS
-from symgnn.geometry.symmetry import plural
 
 #: Sizes of transformations at which errors are measured, relative to the usual one.
 SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -129,6 +128,12 @@ class Procedure:
             o.name: o.peaks(raw[o.name], session.n) for o in session.outputs if o.name in raw
         }
         for index in reversed(range(len(session.samples))):
+            sample, own = session.samples[index], session.at(index, 0)
+            if sample.grown and not all(
+                o.has_rows_for(own[o.name], sample.graphs) for o in session.outputs
+            ):
+                del session.samples[index]  # it makes edges of its own
+                continue
             try:
                 session.measure_spread(index)
             except (ValueError, KeyError, RuntimeError):
@@ -275,31 +280,11 @@ class Procedure:
 
     def conclude(self) -> None:
         """What both precisions together say."""
-        largest: dict[str, float] = {}
         for finding in self.findings.values():
-            if finding.holds:  # which it may not have been in the first alone
+            if finding.holds:  # which it may not have been in the first precision alone
                 finding.where = finding.counterexample = None
                 finding.suggestion = finding.not_located = ""
-                for precision, value in finding.rounding.items():
-                    largest[precision] = max(value, largest.get(precision, 0.0))
-        single = [plural(f.kind) for f in self.findings.values() if f.verdict == "single"]
-        if single:
-            text = "hold to the rounding of float32, but not of float64; "
-            known = self.session.target.coarsest(torch.float64) > 1e-8
-            text += (
-                "the model is in float32" if known else "does the model hold constants in float32?"
-            )
-            self.warnings.append(f"{', '.join(single)}: {text}")
-        if largest.get("float64", 0.0) > JUMP:
-            self.warnings.append(
-                "outputs jump: they change by more than 0.001 of how much they vary when the "
-                "coordinates are rounded to float64"
-            )
-        elif largest.get("float32", 0.0) > 0.1:
-            self.warnings.append(
-                f"in float32, rounding changes outputs by up to {largest['float32']:.2g} of how "
-                "much they vary with the coordinates"
-            )
+        self.warnings += rounding_warnings(self.session, list(self.findings.values()))
 
 
 def precision_name(dtype: torch.dtype) -> str:

@@ -71,11 +71,9 @@ class Target:
         said = repr(one).partition("(")[0]  # a module's repr starts with what it is
         return said if said.isprintable() and 0 < len(said) < 40 and said != name else name
 
-    def native(self, data: Graph) -> torch.dtype:
-        """The type that it is in."""
-        return (
-            main_type(p for module in self.modules for p in module.parameters()) or data.pos.dtype
-        )
+    def native(self, given: torch.dtype) -> torch.dtype:
+        """The type that it is in: that of its parameters, or of the coordinates as given."""
+        return main_type(p for module in self.modules for p in module.parameters()) or given
 
     @property
     def precisions(self) -> tuple[torch.dtype, ...]:
@@ -127,7 +125,7 @@ class CalculatorTarget(Target):
         """ASE has float64 alone."""
         return (torch.float64,)
 
-    def native(self, data: Graph) -> torch.dtype:
+    def native(self, given: torch.dtype) -> torch.dtype:
         """What is inside may be float32, whatever ASE has."""
         return torch.float32
 
