@@ -151,3 +151,22 @@ def test_outputs_that_may_be_vectors_have_to_be_declared() -> None:
         model(torch.randn(4, 3), torch.tensor([0, 0, 1, 1]))
     with pytest.raises(ValueError, match="none of which is called pos"):
         symmetrised(lambda a, b: a.sum(), "O(3)")(torch.randn(4, 3), torch.randn(4, 3))
+
+
+def test_names_that_are_not_there_are_refused() -> None:
+    pos = molecule().pos
+    with pytest.raises(ValueError, match="outputs: the model gives no 'force'"):
+        symmetrised(lambda pos: pos.square().sum(), "O(3)", outputs={"force": "vector"})(pos)
+    with pytest.raises(ValueError, match="vectors: there is no 'vel'; choose from pos"):
+        symmetrised(lambda pos: pos.square().sum(), "O(3)", vectors="vel")(pos)
+
+
+def test_a_cell_turns_with_the_points() -> None:
+    def energy(pos: Tensor, cell: Tensor) -> Tensor:
+        places = pos @ torch.linalg.inv(cell)
+        return torch.tanh(pos + 0.3).sum() + torch.tanh(cell + 0.2).sum() + places.sin().sum()
+
+    cell = torch.tensor([[4.0, 0.3, 0.0], [1.0, 4.0, 0.0], [0.2, 1.0, 5.0]])
+    data = {"pos": molecule().pos, "cell": cell}
+    assert not audit(energy, data, groups="SO(3)").as_expected
+    assert_symmetric(symmetrised(energy, "E(3)"), data, "E(3)")

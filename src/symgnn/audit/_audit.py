@@ -56,10 +56,10 @@ def audit(
             ASE `Atoms`; or a list of these, each of which is given to the model by itself.
         outputs: What each output is: "invariant", "vector", "coordinates", "pseudoscalar",
             "pseudovector", "tensor", "symmetric tensor", "voigt", or irreps in e3nn's notation
-            such as "1x0e+1x1o", perhaps with " per graph", " per node" or " per edge"; by name, or
-            a single one. If not given, it is what the model says of itself (`model.output_type`),
-            or else inferred. With a dictionary, only the outputs in it
-            are audited.
+            such as "1x0e+1x1o", perhaps with " per graph", " per node", " per edge" or " per pair"
+            (of nodes, `[N, N, ...]`); by name, or a single one. If not given, it is what the model
+            says of itself (`model.output_type`), or else inferred. With a dictionary, only the
+            outputs in it are audited.
         vectors: Inputs that turn with the graph, such as "vel", or columns such as "x[3:6]". The
             vectors of a `cell` turn without being named.
         inputs: The types of inputs that move with the graph by name, such as

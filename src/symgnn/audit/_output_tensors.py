@@ -40,7 +40,7 @@ def tensors_in(
         if len(values) == len(out):
             out = _changed(values, data) or values
     if isinstance(out, Tensor):
-        yield name or "output", out
+        yield name or "output", out if out.layout == torch.strided else out.to_dense()
     elif isinstance(out, bool | int | float | np.ndarray | np.generic):
         array = np.asarray(out)
         if array.dtype.kind in "biufc":

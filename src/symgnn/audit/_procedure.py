@@ -16,7 +16,7 @@ from symgnn.audit._precision import coarse
 from symgnn.audit._representations import Undefined
 from symgnn.audit._session import Failure, Session
 from symgnn.audit._settling import find_random, reacts_to_features, settle_outputs
-from symgnn.audit._verdicts import JUMP, ROUNDING, Evidence
+from symgnn.audit._verdicts import APPROXIMATE, JUMP, ROUNDING, Evidence
 from symgnn.audit._worst_search import climbed, rotated, rotations
 from symgnn.geometry import KINDS
 
@@ -191,7 +191,24 @@ class Procedure:
             largest.append(self._note(kind, case, after, precision))
             if not isinstance(after, Failure) and (number < 2 or number % 3 == 0):
                 self._note_rounding(kind, index, precision, session.rounding(case, after))
+        self._note_rounding_of_worst(kind, index, precision)
         return largest
+
+    def _note_rounding_of_worst(self, kind: str, index: int, precision: str) -> None:
+        """Look closer at rounding where an error is small and yet more than what rounding did.
+
+        A root of a sum that cancels, as on the diagonal of `torch.cdist`, is rough at few places.
+        """
+        session = self.session
+        for output in session.outputs:
+            evidence = self.evidence.get(kind, {}).get((index, output.name))
+            if evidence is None or not 0 < evidence.excess(precision) < APPROXIMATE:
+                continue
+            case = self.worst[kind][index, output.name][1]
+            after = session.attempt(case.after)
+            if not isinstance(after, Failure):
+                found = session.rounding(case, after, repeats=8)
+                self._note_rounding(kind, index, precision, found)
 
     def _note(self, kind: str, case: Case, after: Any, precision: str) -> float:
         """Add the errors of one element to the evidence; give the largest."""

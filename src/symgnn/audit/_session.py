@@ -162,7 +162,9 @@ class Session:
             elif (index, output.name) in self.constant:
                 self.constant.discard((index, output.name))
             floor = 1e-10 * float(spread.max()) if len(spread) else 0.0
-            spread = torch.where(none, torch.maximum(size, spread), spread).clamp(min=floor)
+            # a channel that does not react may be zero but for noise: the others give the scale
+            whole = torch.maximum(size, spread).max() if len(spread) else 0.0
+            spread = torch.where(none, whole, spread).clamp(min=floor)
             self.spread[index, output.name] = torch.where(spread > 0, spread, 1.0)
 
     def error(self, output: Output, sample: int, expected: Tensor, found: Tensor) -> Tensor:

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from symgnn.audit._cases import Case
+from symgnn.audit._choosing import SINGLE, choose, chosen_names, told
 from symgnn.audit._fitting import elements as fitted_elements
 from symgnn.audit._fitting import fit_representation
 from symgnn.audit._inputs import followed
-from symgnn.audit._outputs import SINGLE, Output, candidates, choose, chosen_names, told
+from symgnn.audit._outputs import Output, candidates
 from symgnn.audit._recording import first_random, recorded
 from symgnn.audit._session import Failure, Session, Values
 from symgnn.audit._structures import deformed, joined
@@ -75,6 +76,10 @@ def settle_outputs(session: Session, asked: Mapping[str, str] | str | None) -> N
     tolerance = 1e4 * torch.finfo(session.dtype).eps
     for name, text in chosen_names(list(base), asked).items():
         value = base[name]
+        if not value.numel():
+            if text or len(base) == 1:
+                raise ValueError(f"model: {name!r} is empty for the data; nothing to compare")
+            continue
         options = candidates(name, value, cases["rotation"][0])
         if text:
             options = told(name, text, options, value, session.n)

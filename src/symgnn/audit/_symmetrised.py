@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.audit._arguments import ALIASES, parameters_of
+from symgnn.audit._choosing import chosen_names
 from symgnn.audit._frames import main_axes, point_frames, quadrature
 from symgnn.audit._group_names import GROUPS, kinds_of
 from symgnn.audit._output_tensors import output_tensors
-from symgnn.audit._outputs import Output, chosen_names
+from symgnn.audit._outputs import Output
 from symgnn.audit._representations import canonical, matrices, size_of
 from symgnn.audit._structures import cell_keys, structure_of
 from symgnn.audit._tensor_graph import TensorGraph

@@ -77,6 +77,16 @@ class Evidence:
         known = before is not None and before.shape == rounding.shape
         self.rounding[precision] = torch.maximum(before, rounding) if known else rounding  # type: ignore[arg-type]
 
+    def excess(self, precision: str) -> float:
+        """The largest error that is more than rounding explains; 0 where there is none."""
+        errors, known = self.errors.get(precision), self.rounding.get(precision)
+        if not errors:
+            return 0.0
+        top = _stack(errors).amax(0)
+        if known is not None and known.shape == top.shape:
+            top = top[top > ROUNDING * known]
+        return float(top.max()) if len(top) else 0.0
+
     def judge(self, native: str) -> tuple[str, float, float]:
         """The verdict of the worst channel, its largest error, and its rounding."""
         best = "float64" if "float64" in self.errors else "float32"
