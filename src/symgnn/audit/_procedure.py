@@ -16,8 +16,8 @@ from symgnn.audit._precision import coarse
 from symgnn.audit._representations import Undefined
 from symgnn.audit._session import Failure, Session
 from symgnn.audit._settling import find_random, reacts_to_features, settle_outputs
-from symgnn.audit._verdicts import APPROXIMATE, JUMP, ROUNDING, Evidence
-from symgnn.audit._worst_search import climbed, rotated, rotations
+from symgnn.audit._verdicts import APPROXIMATE, Evidence
+from symgnn.audit._worst_search import climbed, rotated, rotations, stands_out
 from symgnn.geometry import KINDS
 
 #: Sizes of transformations at which errors are measured, relative to the usual one.
@@ -245,12 +245,13 @@ class Procedure:
         session, precision = self.session, precision_name(self.session.dtype)
         if self.search <= 0 or session.n < 2 or finding.verdict in ("vacuous", "broken"):
             return
+        known = self.evidence["rotation"]
         for index, sample in enumerate(session.samples):
             count = self.search if index == 0 and not sample.grown else self.search // 4
             for number, element in enumerate(rotations(session, index, count)):
                 case = rotated(session, index, element, number)
                 after = session.attempt(case.after)
-                if self._stands_out(case, after, precision):
+                if stands_out(session, known, case, after, precision):
                     self._note("rotation", case, after, precision)
         self._judge(finding)
         if finding.verdict == "approximate":
@@ -260,25 +261,6 @@ class Procedure:
                 case, error = climbed(session, case, error)
                 self._note("rotation", case, session.attempt(case.after), precision)
                 self._judge(finding)
-
-    def _stands_out(self, case: Case, after: Any, precision: str) -> bool:
-        """Whether an error is more than rounding, in general and for this very transformation."""
-        known = self.evidence["rotation"]
-        own: Mapping[str, torch.Tensor] | None = None
-        for name, (error, _) in self.session.errors(case, after).items():
-            rounding = known[case.origin[0], name].rounding.get(precision)
-            usual = rounding if rounding is not None and rounding.shape == error.shape else 0.0
-            if bool((error <= ROUNDING * usual).all()):
-                continue
-            if isinstance(after, Failure):
-                return True
-            own = self.session.rounding(case, after) if own is None else own
-            here = own.get(name)
-            if here is None or here.shape != error.shape or float(here.max()) > JUMP:
-                return True
-            if bool((error > ROUNDING * torch.maximum(here, torch.as_tensor(usual))).any()):
-                return True
-        return False
 
     def _grow(self, finding: Finding) -> None:
         """The error against the size of the transformation."""
