@@ -280,3 +280,17 @@ def test_noise_on_the_diagonal_of_distances_is_rounding() -> None:
 def test_an_output_without_numbers_is_refused() -> None:
     with pytest.raises(ValueError, match="model: 'output' is empty for the data"):
         audit(lambda pos: pos[:0], molecule().pos)
+
+
+@pytest.mark.parametrize("order", ["yzx", "zxy", "zyx", "xzy"])
+def test_components_in_another_order_are_named(order: str) -> None:
+    places = ["xyz".index(letter) for letter in order]
+    report = few(lambda pos: centred(pos)[:, places], groups="E(3)")
+    assert not report.holds("rotations")
+    assert any(f"components are in the order {order}" in w for w in report.warnings), report
+
+
+def test_what_fits_no_type_gets_a_hint() -> None:
+    report = few(lambda pos: centred(pos) ** 3, groups="E(3)")
+    assert not report.holds("rotations")
+    assert any("fits no type, and is judged as" in w for w in report.warnings), report

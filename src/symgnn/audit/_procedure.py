@@ -15,7 +15,7 @@ from symgnn.audit._judging import judge, rounding_warnings
 from symgnn.audit._precision import coarse
 from symgnn.audit._representations import Undefined
 from symgnn.audit._session import Failure, Session
-from symgnn.audit._settling import find_random, reacts_to_features, settle_outputs
+from symgnn.audit._settling import find_random, hints, reacts_to_features, settle_outputs
 from symgnn.audit._verdicts import APPROXIMATE, Evidence
 from symgnn.audit._worst_search import climbed, rotated, rotations, stands_out
 from symgnn.geometry import KINDS
@@ -124,6 +124,7 @@ class Procedure:
                     f"{failure.reason.partition(': ')[2] or failure.reason}"
                 )
         settle_outputs(session, self.asked)
+        self.warnings += hints(session)
         session.jitter = {
             o.name: o.peaks(raw[o.name], session.n) for o in session.outputs if o.name in raw
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -97,6 +98,51 @@ def settle_outputs(session: Session, asked: Mapping[str, str] | str | None) -> N
         if not text and error > max(tolerance, SINGLE) and session.n == 3:
             output = _fitted(session, output, options, tolerance) or output
         session.outputs.append(_symmetric(session, output))
+
+
+def hints(session: Session) -> list[str]:
+    """For outputs that fit no type, what they may be meant to be."""
+    found = []
+    for output in session.outputs:
+        if output.known != "unclear":
+            continue
+        order = _order_of_axes(session, output) if 1 < session.n < 4 else ""
+        if order:
+            found.append(
+                f"{output.name!r}: moves like vectors whose components are in the order {order}; "
+                "the coordinates have another one"
+            )
+        else:
+            found.append(
+                f"{output.name!r}: fits no type, and is judged as {output.type}; say what it is "
+                f"meant to be with outputs={{{output.name!r}: ...}}"
+            )
+    return found
+
+
+def _order_of_axes(session: Session, output: Output) -> str:
+    """The order of components, such as "yzx", in which an output is made of vectors; else ""."""
+    value, cases = session.at(0, 0)[output.name], [session.case("rotation", k) for k in (1, 2)]
+    options = [o for o in candidates(output.name, value, cases[0]) if o.type == "vector"]
+    after = [session.attempt(case.after) for case in cases]
+    for option in options:
+        axis = option.axes[0]
+        if value.size(axis) != session.n:
+            continue
+        for order in itertools.permutations(range(session.n)):
+            index = torch.tensor(order)
+            errors = []
+            for case, moved in zip(cases, after, strict=True):
+                before = session.at(0, case.origin[1])[output.name]
+                if isinstance(moved, Failure) or moved[output.name].shape != before.shape:
+                    return ""
+                wanted = option.expected(before.index_select(axis, index), case)
+                gap = moved[output.name].index_select(axis, index) - wanted
+                errors.append(float(gap.abs().max()) / max(float(wanted.abs().max()), 1e-300))
+            if max(errors) < SINGLE:
+                places = sorted(range(session.n), key=lambda k: order[k])
+                return "".join("xyz"[k] for k in places)
+    return ""
 
 
 def misfit_of(session: Session, option: Output, case: Case, found: Values | Failure) -> float:
