@@ -138,7 +138,7 @@ def audit(
         outputs=session.outputs,
         findings=work.findings,
         constant=work.constant,
-        warnings=work.warnings + undeclared(first, moving),
+        warnings=work.warnings + (undeclared(first, moving) or work.hints),
         stochastic=work.stochastic,
         derived=derived,
         expected=expected,

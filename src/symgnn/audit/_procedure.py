@@ -48,6 +48,7 @@ class Procedure:
         self.evidence: dict[str, dict[tuple[int, str], Evidence]] = {}
         self.worst: dict[str, dict[tuple[int, str], tuple[float, Case]]] = {}
         self.warnings: list[str] = []
+        self.hints: list[str] = []  # on outputs that fit no type
         self.stochastic = ""
         self.reacts_to_features = False
 
@@ -124,7 +125,7 @@ class Procedure:
                     f"{failure.reason.partition(': ')[2] or failure.reason}"
                 )
         settle_outputs(session, self.asked)
-        self.warnings += hints(session)
+        self.hints = hints(session)
         session.jitter = {
             o.name: o.peaks(raw[o.name], session.n) for o in session.outputs if o.name in raw
         }
