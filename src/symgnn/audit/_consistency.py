@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from symgnn.audit._checking import (
+from symgnn.audit._check_verdicts import (
     TOLERANCE,
     Skipped,
     energy_of,

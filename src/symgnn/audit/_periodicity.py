@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from symgnn.audit._checking import TOLERANCE, Skipped, energy_of, trusted, verdict, worst
+from symgnn.audit._check_verdicts import TOLERANCE, Skipped, energy_of, trusted, verdict, worst
 from symgnn.audit._derivatives import derivative
 from symgnn.audit._findings import Check
 from symgnn.audit._outputs import Output

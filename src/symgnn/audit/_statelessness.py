@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from symgnn.audit._checking import Skipped, verdict, worst
+from symgnn.audit._check_verdicts import Skipped, verdict, worst
 from symgnn.audit._findings import Check
 from symgnn.audit._isolation import contents_kept, seed_all
 from symgnn.audit._module_search import containers_in
