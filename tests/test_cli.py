@@ -12,7 +12,7 @@ import symgnn
 from symgnn import symmetry_demo
 from symgnn.cli import main, make_parser
 from symgnn.commands import COMMANDS
-from symgnn.train.devices import quiet
+from symgnn.train._devices import quiet
 from trainings import SMALL
 
 

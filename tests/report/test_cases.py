@@ -9,8 +9,8 @@ from symgnn.data.task import Task
 from symgnn.report import cases
 from symgnn.report.figures.class_confusion import class_confusion
 from symgnn.report.figures.parity import parity_plot
-from symgnn.train.metrics import Judge, Scaler
-from symgnn.train.outcomes import Outcomes, class_scores
+from symgnn.train._metrics import Judge, Scaler
+from symgnn.train._outcomes import Outcomes, class_scores
 
 ENERGIES = Task("graph", "regression", ("energy", "gap"), ("eV", ""))
 SHAPES = Task("graph", "classification", ("shape",), classes=("box", "cone", "<i>"))

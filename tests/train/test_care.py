@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 import symgnn
 from symgnn.cli import main
-from symgnn.train import checkpoint
+from symgnn.train import _checkpoint as checkpoint
 
 pytest.importorskip("ase")
 COUNT = 12

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from symgnn.nn.build import ARCHITECTURES, PEERS, build
-from symgnn.train import run_data
-from symgnn.train.config import Config, read_config, resolve
+from symgnn.train import _run_data as run_data
+from symgnn.train._config import Config, read_config, resolve
 
 GOOD = {"data": {"name": "polytopes-3d"}, "model": {"block": "dgn"}}
 

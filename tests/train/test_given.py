@@ -18,7 +18,7 @@ from symgnn.cli import main
 from symgnn.data import sample
 from symgnn.data.rescaling import AtScale, at_scale, scales_of
 from symgnn.data.task import Splits, Task
-from symgnn.train.trained_run import Run
+from symgnn.train._trained_run import Run
 
 pytest.importorskip("rdkit")
 WATER = sample("molecules") / "water.xyz"

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.lost_process import lost, naming_lost_processes
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._lost_process import lost, naming_lost_processes
 from trainings import SMALL, start, start_two
 
 

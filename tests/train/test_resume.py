@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from symgnn.train.checkpoint import read_checkpoint
+from symgnn.train._checkpoint import read_checkpoint
 from trainings import SMALL, start
 
 

@@ -13,14 +13,14 @@ from torch_geometric.data import Batch
 import symgnn
 from symgnn.cli import main
 from symgnn.data import registry
-from symgnn.train import run_data
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.checkpointing import read_log
-from symgnn.train.config import Config, resolve
-from symgnn.train.loader import Batches
-from symgnn.train.prepare import make_model
-from symgnn.train.trained_run import Run, load
-from symgnn.train.training import finish, train
+from symgnn.train import _run_data as run_data
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._checkpointing import read_log
+from symgnn.train._config import Config, resolve
+from symgnn.train._loader import Batches
+from symgnn.train._prepare import make_model
+from symgnn.train._trained_run import Run, load
+from symgnn.train._training import finish, train
 from trainings import SMALL, solids
 
 pytestmark = pytest.mark.usefixtures("one_thread", "with_solids")

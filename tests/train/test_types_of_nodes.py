@@ -9,10 +9,10 @@ import torch
 import symgnn
 from symgnn.data import registry
 from symgnn.data.task import Splits
-from symgnn.train.config import Config, resolve
-from symgnn.train.prepare import NodeTypes
-from symgnn.train.trained_run import Run, load
-from symgnn.train.training import finish, train
+from symgnn.train._config import Config, resolve
+from symgnn.train._prepare import NodeTypes
+from symgnn.train._trained_run import Run, load
+from symgnn.train._training import finish, train
 from trainings import solids
 
 pytestmark = pytest.mark.usefixtures("one_thread")

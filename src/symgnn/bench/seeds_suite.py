@@ -15,7 +15,7 @@ from symgnn.bench.steps import training_step
 from symgnn.bench.suite import Suite, SuitePart
 from symgnn.data import Polytopes
 from symgnn.experiments.polytope_tables import Row, loss, network, train_network
-from symgnn.train.loop import WORTH_RECORDING
+from symgnn.train._loop import WORTH_RECORDING
 
 FINDING = (
     "On small graphs a step of one is mostly the fixed cost of its operations, which ten share; "

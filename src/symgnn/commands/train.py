@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.store import read_json
     from symgnn.train import keep_memory
-    from symgnn.train.config import read_config
-    from symgnn.train.training import finish, train
+    from symgnn.train._config import read_config
+    from symgnn.train._training import finish, train
 
     keep_memory()
     console = Console()
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         out = options.config if options.config.is_dir() else Path("runs") / options.config.stem
     if config.is_cross_validation:
         from symgnn.report.folds import print_folds, write_folds_report
-        from symgnn.train.cross_validation import train_folds
+        from symgnn.train._cross_validation import train_folds
 
         metrics = train_folds(config, out, resume=options.resume, console=console)
         if metrics is not None:

@@ -25,10 +25,10 @@ from symgnn.experiments.tables import loss_curve
 from symgnn.experiments.train_row import TrainedRow, train_row
 from symgnn.experiments.verdicts import spread
 from symgnn.train import Training
-from symgnn.train.devices import launch
-from symgnn.train.loader import Batches, GraphDataset, loader
-from symgnn.train.loop import measure
-from symgnn.train.metrics import Judge, Scaler
+from symgnn.train._devices import launch
+from symgnn.train._loader import Batches, GraphDataset, loader
+from symgnn.train._loop import measure
+from symgnn.train._metrics import Judge, Scaler
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from symgnn.experiments.claims import Claim
 from symgnn.experiments.polytope_tables import Row
 from symgnn.experiments.verdicts import measured
 from symgnn.nn import Model, build
-from symgnn.train.prepare import sizes_of
+from symgnn.train._prepare import sizes_of
 
 #: Blocks that read angles have a layer less, so that all have about as many parameters.
 WITH_ANGLES = ("AGN", "CGN", "Combined")
@@ -48,7 +48,7 @@ class Experiment:
     name: str
     title: str
     paper: str  # its name in the paper's tables
-    metric: str  # what is measured, as `symgnn.train.metrics` calls it
+    metric: str  # what is measured, as `symgnn.train._metrics` calls it
     label: str  # and as the paper calls it
     layers: int  # of blocks that read no angles
     network: Mapping[str, Any]  # options of `symgnn.nn.build`

@@ -19,8 +19,8 @@ from symgnn.experiments.train_row import TrainedRow, train_row
 from symgnn.geometry import Symmetry
 from symgnn.nn import Model, NeighbourSum, build
 from symgnn.train import Ensemble, Training
-from symgnn.train.loader import GraphDataset
-from symgnn.train.metrics import Judge, Scaler
+from symgnn.train._loader import GraphDataset
+from symgnn.train._metrics import Judge, Scaler
 
 LAYERS = {"GN": 3, "DGN": 3, "SDGN": 3, "AGN": 2, "CGN": 2, "Combined": 2}
 COLUMNS = ("train", *SETS)

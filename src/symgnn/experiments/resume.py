@@ -10,7 +10,7 @@ from rich.console import Console
 
 from symgnn.experiments.engines import Part, RowEngine
 from symgnn.store import code, environment, read_json, write_json
-from symgnn.train.bar import bar
+from symgnn.train._bar import bar
 
 
 def run_parts(

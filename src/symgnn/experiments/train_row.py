@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from symgnn.train.checkpointing import Checkpoints
-from symgnn.train.devices import launch
-from symgnn.train.ensemble import Ensemble
-from symgnn.train.loader import GraphDataset
-from symgnn.train.loop import train_loop
-from symgnn.train.metrics import Judge
-from symgnn.train.settings import Training
+from symgnn.train._checkpointing import Checkpoints
+from symgnn.train._devices import launch
+from symgnn.train._ensemble import Ensemble
+from symgnn.train._loader import GraphDataset
+from symgnn.train._loop import train_loop
+from symgnn.train._metrics import Judge
+from symgnn.train._settings import Training
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from symgnn.report import markup
 from symgnn.report.page import DPI
 from symgnn.store import read_json
 
-#: What :meth:`symgnn.train.outcomes.Outcomes.summary` gives.
+#: What :meth:`symgnn.train._outcomes.Outcomes.summary` gives.
 Outcome = Mapping[str, Any]
 
 
@@ -53,7 +53,7 @@ def parts(outcome: Outcome, picture: Drawn | None, seeds: int, graphs: str) -> l
     """What a page shows of single cases.
 
     Args:
-        outcome: as :meth:`symgnn.train.outcomes.Outcomes.summary` gives it.
+        outcome: as :meth:`symgnn.train._outcomes.Outcomes.summary` gives it.
         picture: as :func:`draw` gives it.
         seeds: how many initialisations there are.
         graphs: what the cases are of, such as "the test graphs".

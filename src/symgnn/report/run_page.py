@@ -19,8 +19,8 @@ from symgnn.report.cases import draw, read_outcome
 from symgnn.report.cases import parts as cases
 from symgnn.report.page import DPI, document
 from symgnn.store import read_json, write_whole
-from symgnn.train.baseline import not_beaten
-from symgnn.train.missing import missing_line
+from symgnn.train._baseline import not_beaten
+from symgnn.train._missing import missing_line
 
 #: Numbers of splits: `{split: {name: {"mean", "deviation", "values", "baseline", ...}}}`.
 Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -205,7 +205,7 @@ def _number(cell: Mapping[str, Any]) -> str:
 
 
 def _log(path: Path) -> Sequence[Mapping[str, float]]:
-    from symgnn.train.checkpointing import read_log
+    from symgnn.train._checkpointing import read_log
 
     return read_log(path)
 

@@ -26,7 +26,7 @@ def parity_plot(targets: Sequence[Mapping[str, Any]]) -> Figure:
     Args:
         targets: each with "name", "unit", "points" as pairs (measured, predicted), "mae", "rmse",
             "r2" and "worst", cases that have a "name" and are marked; see
-            :meth:`symgnn.train.outcomes.Outcomes.summary`.
+            :meth:`symgnn.train._outcomes.Outcomes.summary`.
     """
     shown = [target for target in targets if target["points"]][:PANELS]
     if not shown:

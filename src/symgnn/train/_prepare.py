@@ -18,11 +18,11 @@ from symgnn.nn import Model, build
 from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
 from symgnn.nn.node_types import ATOMS, TypeColumns
 from symgnn.nn.peers import PEERS
-from symgnn.train.config import Config, Training
-from symgnn.train.config_errors import in_section
-from symgnn.train.loader import READ
-from symgnn.train.metrics import Judge, Scaler, balanced, is_present
-from symgnn.train.missing import Tally, may_miss
+from symgnn.train._config import Config, Training
+from symgnn.train._config_errors import in_section
+from symgnn.train._loader import READ
+from symgnn.train._metrics import Judge, Scaler, balanced, is_present
+from symgnn.train._missing import Tally, may_miss
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
 WIDTHS = {

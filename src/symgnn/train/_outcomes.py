@@ -16,7 +16,7 @@ from torch_geometric.data import Batch, Data
 
 from symgnn.data.task import Task
 from symgnn.store import write_whole
-from symgnn.train.metrics import Judge, as_rows
+from symgnn.train._metrics import Judge, as_rows
 
 #: What a row is named by, beside the graph.
 KEYS = {"graph": [], "node": ["node"], "edge": ["source", "target"]}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from symgnn.graphs import Topology
-from symgnn.train.replay import record
+from symgnn.train._replay import record
 
 #: Members that go through a batch together, times its largest number of nodes, edges or angles.
 #: That many rows of 64 numbers are 8 MiB; with more, the processor waits for memory.

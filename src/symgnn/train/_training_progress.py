@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from symgnn.train.bar import bar
-from symgnn.train.checkpointing import Checkpoints
-from symgnn.train.settings import Training
+from symgnn.train._bar import bar
+from symgnn.train._checkpointing import Checkpoints
+from symgnn.train._settings import Training
 
 #: How many lines are printed where there is no terminal to draw a bar in.
 LINES = 20

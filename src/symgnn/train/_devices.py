@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from lightning_fabric import Fabric
 
-from symgnn.train.settings import Training
+from symgnn.train._settings import Training
 
 PRECISION = {"32": "32-true", "64": "32-true", "16": "16-mixed", "bf16": "bf16-mixed"}
 #: Loggers of Fabric; messages below a warning are not shown.

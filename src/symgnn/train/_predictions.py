@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 from symgnn.data.rescaling import at_scale
 from symgnn.data.task import Task
 from symgnn.store import write_whole
-from symgnn.train.outcomes import KEYS, row_keys
-from symgnn.train.trained_run import Prediction, Run
+from symgnn.train._outcomes import KEYS, row_keys
+from symgnn.train._trained_run import Prediction, Run
 
 
 def write_predictions(trained: Run, out: Path, graphs: Sequence[Data]) -> int:

@@ -14,11 +14,11 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from symgnn.store import write_whole
-from symgnn.train.checkpoint import fitting, read_checkpoint, write_checkpoint
-from symgnn.train.ensemble import Ensemble
-from symgnn.train.metrics import is_rising
-from symgnn.train.settings import Training
-from symgnn.train.tensorboard_log import TensorBoardLog
+from symgnn.train._checkpoint import fitting, read_checkpoint, write_checkpoint
+from symgnn.train._ensemble import Ensemble
+from symgnn.train._metrics import is_rising
+from symgnn.train._settings import Training
+from symgnn.train._tensorboard_log import TensorBoardLog
 
 #: A row of the log: the numbers of one validation and member.
 Row = dict[str, float]

@@ -13,14 +13,14 @@ from rich.console import Console
 
 from symgnn.data.task import Splits
 from symgnn.store import environment, read_json, write_json, write_whole
-from symgnn.train import run_data
-from symgnn.train.config import Config
-from symgnn.train.devices import launch
-from symgnn.train.outcomes import Outcomes
-from symgnn.train.prepare import check_same
-from symgnn.train.run_record import MAY_GROW, read_record
-from symgnn.train.trained_run import SPLITS, load, summary
-from symgnn.train.training import check_config, claimed, finish, say, train
+from symgnn.train import _run_data as run_data
+from symgnn.train._config import Config
+from symgnn.train._devices import launch
+from symgnn.train._outcomes import Outcomes
+from symgnn.train._prepare import check_same
+from symgnn.train._run_record import MAY_GROW, read_record
+from symgnn.train._trained_run import SPLITS, load, summary
+from symgnn.train._training import check_config, claimed, finish, say, train
 
 #: What a number is over folds: its cells, by split and name.
 Cells = Mapping[str, Mapping[str, Mapping[str, Any]]]

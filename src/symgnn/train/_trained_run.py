@@ -21,25 +21,25 @@ from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model
 from symgnn.store import read_json, write_json, write_whole
-from symgnn.train import run_data
-from symgnn.train.baseline import Baseline
-from symgnn.train.checkpoint import fitting
-from symgnn.train.checkpointing import Group
-from symgnn.train.config import OWN_MODEL, Config
-from symgnn.train.graph_form import check_form
-from symgnn.train.loader import READ, Batches, GraphDataset, loader
-from symgnn.train.metrics import Metrics, Scaler, as_rows
-from symgnn.train.missing import may_miss
-from symgnn.train.outcomes import Outcomes
-from symgnn.train.prepare import (
+from symgnn.train import _run_data as run_data
+from symgnn.train._baseline import Baseline
+from symgnn.train._checkpoint import fitting
+from symgnn.train._checkpointing import Group
+from symgnn.train._config import OWN_MODEL, Config
+from symgnn.train._graph_form import check_form
+from symgnn.train._loader import READ, Batches, GraphDataset, loader
+from symgnn.train._metrics import Metrics, Scaler, as_rows
+from symgnn.train._missing import may_miss
+from symgnn.train._outcomes import Outcomes
+from symgnn.train._prepare import (
     Facts,
     check_answers,
     check_same,
     dropped,
     make_model,
 )
-from symgnn.train.run_record import read_run, write_record
-from symgnn.train.to_graphs import to_graphs
+from symgnn.train._run_record import read_run, write_record
+from symgnn.train._to_graphs import to_graphs
 
 SPLITS = ("train", "validation", "test")
 

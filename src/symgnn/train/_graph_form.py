@@ -9,8 +9,8 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data.rescaling import factor_to, scales_of
-from symgnn.train.prepare import sizes_of
-from symgnn.train.to_graphs import ACCEPTED
+from symgnn.train._prepare import sizes_of
+from symgnn.train._to_graphs import ACCEPTED
 
 
 def check_form(

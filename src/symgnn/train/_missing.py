@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from symgnn.data.task import Splits, Task
-from symgnn.train.metrics import is_present
+from symgnn.train._metrics import is_present
 
 
 def may_miss(about: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """What a run is: one YAML file in three sections, changed by key=value, checked before it starts.
 
-The sections `data` and `model` are handed on as they are, to :mod:`symgnn.train.run_data` and to
+The sections `data` and `model` are handed on as they are, to :mod:`symgnn.train._run_data` and to
 :func:`symgnn.nn.build`, which know their keys; `train` is :class:`Training`.
 """
 
@@ -21,9 +21,9 @@ import yaml
 from symgnn.nn.build import BUILD_OPTIONS, build, network_named
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import Network
-from symgnn.train.config_errors import in_section
-from symgnn.train.run_data import known_keys
-from symgnn.train.settings import Training
+from symgnn.train._config_errors import in_section
+from symgnn.train._run_data import known_keys
+from symgnn.train._settings import Training
 
 #: What `build` is told by the data.
 INFERRED = (

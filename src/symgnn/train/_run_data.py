@@ -9,7 +9,7 @@ import symgnn.data
 from symgnn.data.files import loading
 from symgnn.data.registry import dataset
 from symgnn.data.task import Splits
-from symgnn.train.config_errors import in_section
+from symgnn.train._config_errors import in_section
 
 #: Keys of the section that every dataset takes; `drop` names values that no model shall read.
 COMMON = ("name", "drop")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from symgnn.store import finite, write_json
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.config import Config, Training, read_config, resolve
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._config import Config, Training, read_config, resolve
 
 #: What a model cannot be built without.
 NEEDED = ("task", "scale", "sizes", "scaler", "counts", "class_counts", "config")

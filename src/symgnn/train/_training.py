@@ -18,20 +18,20 @@ from torch_geometric.data import Data
 from symgnn.data.task import Splits
 from symgnn.nn import Model
 from symgnn.store import environment, source_hash, write_json, write_whole
-from symgnn.train import run_data
-from symgnn.train.baseline import Baseline, baseline, headlines
-from symgnn.train.checkpointing import Checkpoints
-from symgnn.train.config import Config
-from symgnn.train.devices import launch, quiet
-from symgnn.train.ensemble import Ensemble
-from symgnn.train.loader import GraphDataset
-from symgnn.train.loop import train_loop
-from symgnn.train.lost_process import naming_lost_processes
-from symgnn.train.metrics import names_of
-from symgnn.train.missing import check_monitor, missing_line
-from symgnn.train.outcomes import Outcomes
-from symgnn.train.prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
-from symgnn.train.run_record import (
+from symgnn.train import _run_data as run_data
+from symgnn.train._baseline import Baseline, baseline, headlines
+from symgnn.train._checkpointing import Checkpoints
+from symgnn.train._config import Config
+from symgnn.train._devices import launch, quiet
+from symgnn.train._ensemble import Ensemble
+from symgnn.train._loader import GraphDataset
+from symgnn.train._loop import train_loop
+from symgnn.train._lost_process import naming_lost_processes
+from symgnn.train._metrics import names_of
+from symgnn.train._missing import check_monitor, missing_line
+from symgnn.train._outcomes import Outcomes
+from symgnn.train._prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
+from symgnn.train._run_record import (
     MAY_CHANGE,
     MAY_GROW,
     check_growth,
@@ -40,9 +40,9 @@ from symgnn.train.run_record import (
     read_record,
     write_record,
 )
-from symgnn.train.trained_run import SPLITS, Run, evaluate
-from symgnn.train.training_progress import Progress
-from symgnn.train.write_metrics import write_metrics
+from symgnn.train._trained_run import SPLITS, Run, evaluate
+from symgnn.train._training_progress import Progress
+from symgnn.train._write_metrics import write_metrics
 
 
 @dataclasses.dataclass(frozen=True)

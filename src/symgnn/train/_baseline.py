@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from symgnn.data.task import Task
-from symgnn.train.metrics import Judge, Metrics, is_present, is_rising
+from symgnn.train._metrics import Judge, Metrics, is_present, is_rising
 
 #: So many rows are measured at once.
 AT_ONCE = 2**18

@@ -17,9 +17,9 @@ from symgnn.data.registry import DATASETS
 from symgnn.data.task import Splits
 from symgnn.data.task_of_graphs import with_task
 from symgnn.nn import Model
-from symgnn.train.config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
-from symgnn.train.trained_run import Run
-from symgnn.train.training import finish, train
+from symgnn.train._config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
+from symgnn.train._trained_run import Run
+from symgnn.train._training import finish, train
 
 
 def fit(

@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
-from symgnn.train.checkpointing import Checkpoints
-from symgnn.train.ensemble import Ensemble, Loss, Step
-from symgnn.train.loader import Batches, GraphDataset, loader, mixed
-from symgnn.train.metrics import Judge, Metrics
-from symgnn.train.settings import Training
+from symgnn.train._checkpointing import Checkpoints
+from symgnn.train._ensemble import Ensemble, Loss, Step
+from symgnn.train._loader import Batches, GraphDataset, loader, mixed
+from symgnn.train._metrics import Judge, Metrics
+from symgnn.train._settings import Training
 
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
 #: A step that repeats the same batch this often is recorded once and replayed: recording takes a
