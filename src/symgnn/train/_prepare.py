@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.files.csv_table import not_among
+from symgnn.data.files._csv_table import not_among
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
 from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import symgnn.data
-from symgnn.data.files import loading
+from symgnn.data.files import _loading as loading
 from symgnn.data.registry import dataset
 from symgnn.data.task import Splits
 from symgnn.train._config_errors import in_section

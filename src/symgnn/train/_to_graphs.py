@@ -13,11 +13,11 @@ from typing import Any
 from torch_geometric.data import Batch, Data
 
 import symgnn.data
-from symgnn.data.files.atoms import is_atoms
-from symgnn.data.files.edges import NEAREST, NoSuchEdgesError
-from symgnn.data.files.formats import READERS, TABLES
-from symgnn.data.files.graph_list import ADVICE, Graphs
-from symgnn.data.files.molecules import Smiles
+from symgnn.data.files._atoms import is_atoms
+from symgnn.data.files._edges import NEAREST, NoSuchEdgesError
+from symgnn.data.files._formats import READERS, TABLES
+from symgnn.data.files._graph_list import ADVICE, Graphs
+from symgnn.data.files._molecules import Smiles
 
 #: What can be given, for messages.
 ACCEPTED = (

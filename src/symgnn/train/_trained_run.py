@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from torch_geometric.data import Batch, Data
 
 import symgnn.data
-from symgnn.data.files.csv_table import not_among
+from symgnn.data.files._csv_table import not_among
 from symgnn.data.rescaling import AtScale, at_scale
 from symgnn.data.task import Splits, Task
 from symgnn.nn import Model

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from symgnn.data import Splits, Task, folds, load_files, read, splits
-from symgnn.data.files.partition import divide_groups, divide_groups_folds, part_sizes
-from symgnn.data.files.scaffolds import scaffold
+from symgnn.data.files._partition import divide_groups, divide_groups_folds, part_sizes
+from symgnn.data.files._scaffolds import scaffold
 
 SMILES = ["c1ccccc1", "Cc1ccccc1", "CCc1ccccc1", "C1CCCCC1", "CC1CCCCC1", "CCO", "CC", "C1CC1"]
 TASK = Task("graph", "regression", ("gap",))

@@ -10,7 +10,8 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data import read, sample
-from symgnn.data.files import file_structure, formats
+from symgnn.data.files import _file_structure as file_structure
+from symgnn.data.files import _formats as formats
 
 WATER = "3\nwater\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n"
 AMMONIA = "4\nammonia\nN 0 0 0\nH 1 0 0\nH -0.3 0.95 0\nH -0.3 -0.5 0.8\n"

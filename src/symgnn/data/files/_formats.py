@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from symgnn.data.files import arrays, atoms, meshes, molecules, points
-from symgnn.data.files.csv_table import header_of
-from symgnn.data.files.file_structure import How, Reader, require, whole
+from symgnn.data.files import _arrays as arrays
+from symgnn.data.files import _atoms as atoms
+from symgnn.data.files import _meshes as meshes
+from symgnn.data.files import _molecules as molecules
+from symgnn.data.files import _points as points
+from symgnn.data.files._csv_table import header_of
+from symgnn.data.files._file_structure import How, Reader, require, whole
 
 _RDKIT = ("rdkit", "molecules")
 ASE = Reader(whole, atoms.parse_file, "ase", "molecules")

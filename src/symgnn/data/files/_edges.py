@@ -9,8 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import FaceToEdge
 
-from symgnn.data.files.csv_table import not_among
-from symgnn.data.files.file_structure import FileStructure, require
+from symgnn.data.files._csv_table import not_among
+from symgnn.data.files._file_structure import FileStructure, require
 from symgnn.graphs.checks import check_edges
 from symgnn.graphs.neighbours import knn_graph, radius_graph
 

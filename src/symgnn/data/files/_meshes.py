@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.csv_table import shown
-from symgnn.data.files.file_structure import FileStructure, How, Piece
+from symgnn.data.files._csv_table import shown
+from symgnn.data.files._file_structure import FileStructure, How, Piece
 
 SUFFIXES = (".obj", ".ply", ".stl", ".off")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from symgnn.data.files.csv_table import CsvTable, as_numbers, read_table
-from symgnn.data.files.file_structure import FileStructure, How, Piece, Rows
+from symgnn.data.files._csv_table import CsvTable, as_numbers, read_table
+from symgnn.data.files._file_structure import FileStructure, How, Piece, Rows
 
 #: Columns of coordinates, as far as a file has them.
 POSITIONS = ("x", "y", "z")

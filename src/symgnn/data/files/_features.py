@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from symgnn.data.files.csv_table import as_numbers, not_among
-from symgnn.data.files.file_structure import FileStructure, require
+from symgnn.data.files._csv_table import as_numbers, not_among
+from symgnn.data.files._file_structure import FileStructure, require
 
 
 def elements_of(structures: Iterable[FileStructure]) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.declared import check_declared
-from symgnn.data.files.file_structure import FileStructure, How, Piece
+from symgnn.data.files._declared import check_declared
+from symgnn.data.files._file_structure import FileStructure, How, Piece
 
 #: Endings that are taken from a folder. Other files that ASE reads are named one by one.
 SUFFIXES = (

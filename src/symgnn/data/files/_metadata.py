@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.files.csv_table import not_among
-from symgnn.data.files.file_structure import FileStructure
-from symgnn.data.files.target_types import label_of
+from symgnn.data.files._csv_table import not_among
+from symgnn.data.files._file_structure import FileStructure
+from symgnn.data.files._target_types import label_of
 
 #: Of each graph, the text of a column; None where it has none.
 Metadata = dict[str, list[str | None]]

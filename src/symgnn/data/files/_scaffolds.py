@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch_geometric.data import Data
 
-from symgnn.data.files.file_structure import require
-from symgnn.data.files.metadata import Metadata, column_of
+from symgnn.data.files._file_structure import require
+from symgnn.data.files._metadata import Metadata, column_of
 
 
 def scaffolds_of(graphs: Sequence[Data], metadata: Metadata) -> list[str]:

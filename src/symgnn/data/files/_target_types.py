@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symgnn.data.files.csv_table import as_numbers, is_missing, is_number
-from symgnn.data.files.graph_list import Troubles
-from symgnn.data.files.vector_targets import Column
+from symgnn.data.files._csv_table import as_numbers, is_missing, is_number
+from symgnn.data.files._graph_list import Troubles
+from symgnn.data.files._vector_targets import Column
 from symgnn.data.task import Task
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from symgnn.data.files.csv_table import not_among
+from symgnn.data.files._csv_table import not_among
 
 ROOT = Path(__file__).parents[1] / "samples" / "own"
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.file_structure import FileStructure, How, Piece
-from symgnn.data.files.formats import File
-from symgnn.data.files.graph_list import Troubles
+from symgnn.data.files._file_structure import FileStructure, How, Piece
+from symgnn.data.files._formats import File
+from symgnn.data.files._graph_list import Troubles
 from symgnn.progress import bar
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial import cKDTree
 
-from symgnn.data.files.csv_table import not_among
-from symgnn.data.files.file_structure import FileStructure, require
+from symgnn.data.files._csv_table import not_among
+from symgnn.data.files._file_structure import FileStructure, require
 
 #: In Angstrom.
 UNITS = {"angstrom": 1.0, "bohr": 0.529177210903, "nm": 10.0, "pm": 0.01}

@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
-from symgnn.data.files.csv_table import shown
-from symgnn.data.files.file_structure import FileStructure, How, Piece
+from symgnn.data.files._csv_table import shown
+from symgnn.data.files._file_structure import FileStructure, How, Piece
 from symgnn.data.npz import load_npz
 from symgnn.data.rescaling import LENGTHS, SCALE, as_number
 

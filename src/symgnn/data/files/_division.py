@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
-from symgnn.data.files.csv_table import not_among
-from symgnn.data.files.graph_list import Graphs
-from symgnn.data.files.metadata import called, column_of
-from symgnn.data.files.partition import (
+from symgnn.data.files._csv_table import not_among
+from symgnn.data.files._graph_list import Graphs
+from symgnn.data.files._metadata import called, column_of
+from symgnn.data.files._partition import (
     divide,
     divide_folds,
     divide_groups,
     divide_groups_folds,
 )
-from symgnn.data.files.scaffolds import scaffolds_of
+from symgnn.data.files._scaffolds import scaffolds_of
 from symgnn.data.parallel import integer
 from symgnn.data.task import Task
 

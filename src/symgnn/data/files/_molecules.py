@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files.csv_table import read_table, shown
-from symgnn.data.files.file_structure import FileStructure, How, Piece, Rows, require
+from symgnn.data.files._csv_table import read_table, shown
+from symgnn.data.files._file_structure import FileStructure, How, Piece, Rows, require
 
 END = "$$$$"
 #: Atoms of a molecule, with its hydrogens, that RDKit finds a conformer of in minutes.

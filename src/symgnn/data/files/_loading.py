@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from symgnn.data.files.csv_table import not_among
-from symgnn.data.files.graph_list import Graphs
-from symgnn.data.files.reading import listed, read
-from symgnn.data.files.splitting import folds as make_folds
-from symgnn.data.files.splitting import splits
+from symgnn.data.files._csv_table import not_among
+from symgnn.data.files._graph_list import Graphs
+from symgnn.data.files._reading import listed, read
+from symgnn.data.files._splitting import folds as make_folds
+from symgnn.data.files._splitting import splits
 from symgnn.data.parallel import integer
 from symgnn.data.task import Splits
 

@@ -13,25 +13,26 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.files import atoms, molecules
-from symgnn.data.files.arrays import from_graph
-from symgnn.data.files.assembly import (
+from symgnn.data.files import _atoms as atoms
+from symgnn.data.files import _molecules as molecules
+from symgnn.data.files._arrays import from_graph
+from symgnn.data.files._assembly import (
     GraphForm,
     assemble,
     check_alike,
     check_targets,
     feature_names,
 )
-from symgnn.data.files.csv_table import not_among
-from symgnn.data.files.edges import check_choice, edges_used
-from symgnn.data.files.features import elements_of
-from symgnn.data.files.file_structure import FileStructure, How, check_sizes
-from symgnn.data.files.formats import files_of, find
-from symgnn.data.files.graph_list import Graphs, Troubles
-from symgnn.data.files.metadata import metadata_of
-from symgnn.data.files.parsing import parse
-from symgnn.data.files.targets import Asked, attach
-from symgnn.data.files.units import to_angstrom
+from symgnn.data.files._csv_table import not_among
+from symgnn.data.files._edges import check_choice, edges_used
+from symgnn.data.files._features import elements_of
+from symgnn.data.files._file_structure import FileStructure, How, check_sizes
+from symgnn.data.files._formats import files_of, find
+from symgnn.data.files._graph_list import Graphs, Troubles
+from symgnn.data.files._metadata import metadata_of
+from symgnn.data.files._parsing import parse
+from symgnn.data.files._targets import Asked, attach
+from symgnn.data.files._units import to_angstrom
 from symgnn.data.parallel import integer
 from symgnn.graphs.checks import check_positions
 
