@@ -35,7 +35,7 @@ def solids(
     import torch
 
     from symgnn.data import polytopes
-    from symgnn.data.task import Splits, Task
+    from symgnn.data._task import Splits, Task
 
     graphs = polytopes(3)
     for k, graph in enumerate(graphs):
@@ -85,7 +85,7 @@ def _train(config: dict, out: Path, crash: tuple[str, int] | None, rank: dict) -
     os.environ |= {name: str(value) for name, value in rank.items()}
     import torch
 
-    from symgnn.data import registry
+    from symgnn.data import _registry as registry
     from symgnn.train._config import resolve
     from symgnn.train._training import finish, train
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from symgnn import audit, data, geometry, graphs, nn, train
-    from symgnn.train import Run, fit, load
+    from symgnn.train._fit import fit
+    from symgnn.train._trained_run import Run, load
 
 __all__ = [
     "Run",

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from symgnn.cli import main
-from symgnn.data import DATASETS, image_files
+from symgnn.data import DATASETS
+from symgnn.data import _image_files as image_files
 
 Output = pytest.CaptureFixture[str]
 

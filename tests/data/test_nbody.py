@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.loader import DataLoader
 
 from symgnn.data import NBody, Trajectories, integrate_charged, simulate_charged
-from symgnn.data import nbody as module
+from symgnn.data import _nbody as module
 
 SMALL = {"train": 4, "validation": 3, "test": 2, "start": 0, "stop": 1}
 State = tuple[Tensor, Tensor, Tensor]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.polytopes import polytope, polytopes
+from symgnn.data._polytopes import polytope, polytopes
 
 COUNTS = {
     1: [("simplex", 2, 1)],

@@ -13,11 +13,12 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.utils import degree, is_undirected
 
 from shared_data import shared
-from symgnn.data import load, qm9_files
-from symgnn.data.bonds import BOND_TYPES, Origin, find_bonds
-from symgnn.data.packed_graphs import starts
-from symgnn.data.qm9 import ATOM_ENERGIES, TARGETS, split
-from symgnn.data.qm9_files import COLUMNS, MOLECULES, parse_xyz, read_archive, read_molecules
+from symgnn.data import _qm9_files as qm9_files
+from symgnn.data import load
+from symgnn.data._bonds import BOND_TYPES, Origin, find_bonds
+from symgnn.data._packed_graphs import starts
+from symgnn.data._qm9 import ATOM_ENERGIES, TARGETS, split
+from symgnn.data._qm9_files import COLUMNS, MOLECULES, parse_xyz, read_archive, read_molecules
 
 #: A molecule as the archive has it, exponents and all.
 METHANE = """5

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from symgnn.data import DATASETS, NBody, Splits, load
-from symgnn.data.checking import check_graphs, facts
+from symgnn.data._checking import check_graphs, facts
 
 
 @pytest.mark.parametrize("name", ["qm9", "mnist", "cifar10", "nbody", "polytopes-3d"])

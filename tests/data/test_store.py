@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symgnn.data import dataset_store
-from symgnn.data.dataset_store import Source, fetch, find, prepared
-from symgnn.data.download import Limits
+from symgnn.data import _dataset_store as dataset_store
+from symgnn.data._dataset_store import Source, fetch, find, prepared
+from symgnn.data._download import Limits
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 

@@ -12,9 +12,10 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.utils import degree
 
 from shared_data import shared
-from symgnn.data import load, tsp
-from symgnn.data.tours import solve, tour_length, two_opt
-from symgnn.data.tsp import Instance, format_instance, generate, parse_instance, tsp_graph
+from symgnn.data import _tsp as tsp
+from symgnn.data import load
+from symgnn.data._tours import solve, tour_length, two_opt
+from symgnn.data._tsp import Instance, format_instance, generate, parse_instance, tsp_graph
 
 FAST = {"seconds_per_node": 0.001}
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from symgnn.data.parallel import chunks, in_parallel, integer
+from symgnn.data._parallel import chunks, in_parallel, integer
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from symgnn.data.task import Task
+from symgnn.data._task import Task
 from symgnn.report import cases
 from symgnn.report.figures.class_confusion import class_confusion
 from symgnn.report.figures.parity import parity_plot

@@ -9,7 +9,7 @@ import torch
 
 import symgnn
 from symgnn.cli import main
-from symgnn.data.task import Task
+from symgnn.data._task import Task
 from symgnn.train._baseline import Baseline, baseline, headlines, not_beaten
 from symgnn.train._metrics import Judge, Metrics, Scaler, balanced
 

@@ -16,8 +16,8 @@ from torch_geometric.loader import DataLoader
 import symgnn
 from symgnn.cli import main
 from symgnn.data import sample
-from symgnn.data.rescaling import AtScale, at_scale, scales_of
-from symgnn.data.task import Splits, Task
+from symgnn.data._rescaling import AtScale, at_scale, scales_of
+from symgnn.data._task import Splits, Task
 from symgnn.train._trained_run import Run
 
 pytest.importorskip("rdkit")

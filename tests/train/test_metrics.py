@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from symgnn.data.task import Task
+from symgnn.data._task import Task
 from symgnn.train._metrics import Judge, Metrics, Scaler, balanced, loss_sums
 
 ENERGIES = Task("graph", "regression", ("energy", "gap"), ("eV", "eV"))

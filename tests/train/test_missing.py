@@ -11,7 +11,7 @@ import torch
 import symgnn
 from symgnn.cli import main
 from symgnn.data import read, splits
-from symgnn.data.task import Splits, Task
+from symgnn.data._task import Splits, Task
 from symgnn.train._config import resolve
 from symgnn.train._metrics import Judge, Metrics, Scaler, balanced, loss_sums
 from symgnn.train._prepare import measure

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 
 import symgnn
 from symgnn.cli import main
-from symgnn.data import registry
+from symgnn.data import _registry as registry
 from symgnn.train import _run_data as run_data
 from symgnn.train._checkpoint import read_checkpoint
 from symgnn.train._checkpointing import read_log

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import symgnn
-from symgnn.data import registry
-from symgnn.data.task import Splits
+from symgnn.data import _registry as registry
+from symgnn.data._task import Splits
 from symgnn.train._config import Config, resolve
 from symgnn.train._prepare import NodeTypes
 from symgnn.train._trained_run import Run, load

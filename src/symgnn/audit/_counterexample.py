@@ -109,7 +109,7 @@ class Counterexample:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counterexample:
         """Read what :meth:`save` wrote."""
-        from symgnn.data.npz import load_npz  # whose package needs more than torch and numpy
+        from symgnn.data._npz import load_npz  # whose package needs more than torch and numpy
 
         path = Path(path)
         if not path.exists():

@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 from symgnn.data import Polytopes
-from symgnn.data.polytope_sets import AFFINE_SETS
+from symgnn.data._polytope_sets import AFFINE_SETS
 from symgnn.experiments import polytope_tables
 from symgnn.experiments.engines import HERE, RowEngine
 from symgnn.experiments.polytope_tables import COPIES, Row

@@ -15,7 +15,7 @@ from rich.console import Console
 from torch import Tensor
 
 from symgnn.data import Splits, load
-from symgnn.data.registry import dataset
+from symgnn.data._registry import dataset
 from symgnn.experiments.dataset_protocols import EXPERIMENTS
 from symgnn.experiments.engines import HERE, RowEngine
 from symgnn.experiments.experiment import Experiment, Protocol

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from symgnn.data.image_files import Part, read_images
-from symgnn.data.nbody import simulate_charged
-from symgnn.data.parallel import integer
-from symgnn.data.registry import dataset, load
-from symgnn.data.superpixel_sets import IMAGE_SETS
-from symgnn.data.superpixels import superpixels
-from symgnn.data.task import Splits
+from symgnn.data._image_files import Part, read_images
+from symgnn.data._nbody import simulate_charged
+from symgnn.data._parallel import integer
+from symgnn.data._registry import dataset, load
+from symgnn.data._superpixel_sets import IMAGE_SETS
+from symgnn.data._superpixels import superpixels
+from symgnn.data._task import Splits
 
 SPLITS = ("train", "validation", "test")
 #: The frames of the charged particles that are asked from and for.

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from symgnn.data.task import Task
+from symgnn.data._task import Task
 from symgnn.train._metrics import Judge, Metrics, is_present, is_rising
 
 #: So many rows are measured at once.

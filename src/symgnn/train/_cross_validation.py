@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.data.task import Splits
+from symgnn.data._task import Splits
 from symgnn.store import environment, read_json, write_json, write_whole
 from symgnn.train import _run_data as run_data
 from symgnn.train._config import Config

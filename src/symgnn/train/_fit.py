@@ -13,9 +13,9 @@ from rich.console import Console
 from torch_geometric.data import Data
 
 from symgnn.data import splits as divide
-from symgnn.data.registry import DATASETS
-from symgnn.data.task import Splits
-from symgnn.data.task_of_graphs import with_task
+from symgnn.data._registry import DATASETS
+from symgnn.data._task import Splits
+from symgnn.data._task_of_graphs import with_task
 from symgnn.nn import Model
 from symgnn.train._config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
 from symgnn.train._trained_run import Run

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.rescaling import factor_to, scales_of
+from symgnn.data._rescaling import factor_to, scales_of
 from symgnn.train._prepare import sizes_of
 from symgnn.train._to_graphs import ACCEPTED
 

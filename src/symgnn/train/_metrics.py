@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from symgnn.data.task import Task
+from symgnn.data._task import Task
 
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "mse": F.mse_loss,

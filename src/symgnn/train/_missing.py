@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from symgnn.data.task import Splits, Task
+from symgnn.data._task import Splits, Task
 from symgnn.train._metrics import is_present
 
 

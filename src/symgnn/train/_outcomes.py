@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from symgnn.data.task import Task
+from symgnn.data._task import Task
 from symgnn.store import write_whole
 from symgnn.train._metrics import Judge, as_rows
 

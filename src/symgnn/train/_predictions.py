@@ -12,8 +12,8 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.rescaling import at_scale
-from symgnn.data.task import Task
+from symgnn.data._rescaling import at_scale
+from symgnn.data._task import Task
 from symgnn.store import write_whole
 from symgnn.train._outcomes import KEYS, row_keys
 from symgnn.train._trained_run import Prediction, Run

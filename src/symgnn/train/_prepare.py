@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn.data._task import Splits, Task
 from symgnn.data.files._csv_table import not_among
-from symgnn.data.task import Splits, Task
 from symgnn.nn import Model, build
 from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
 from symgnn.nn.node_types import ATOMS, TypeColumns

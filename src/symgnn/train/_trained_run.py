@@ -16,9 +16,9 @@ from torch.utils.data import Dataset
 from torch_geometric.data import Batch, Data
 
 import symgnn.data
+from symgnn.data._rescaling import AtScale, at_scale
+from symgnn.data._task import Splits, Task
 from symgnn.data.files._csv_table import not_among
-from symgnn.data.rescaling import AtScale, at_scale
-from symgnn.data.task import Splits, Task
 from symgnn.nn import Model
 from symgnn.store import read_json, write_json, write_whole
 from symgnn.train import _run_data as run_data

@@ -15,7 +15,7 @@ from lightning_fabric import Fabric
 from rich.console import Console
 from torch_geometric.data import Data
 
-from symgnn.data.task import Splits
+from symgnn.data._task import Splits
 from symgnn.nn import Model
 from symgnn.store import environment, source_hash, write_json, write_whole
 from symgnn.train import _run_data as run_data

@@ -299,6 +299,6 @@ def test_paths_and_frames(tmp_path: Path) -> None:
 
 
 def found_task() -> object:
-    from symgnn.data.task import Task
+    from symgnn.data._task import Task
 
     return Task("graph", "regression", ("e",), ("",))

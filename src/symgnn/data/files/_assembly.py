@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn.data._rescaling import LENGTHS, stamp
+from symgnn.data._task import Task
 from symgnn.data.files._edges import joined
 from symgnn.data.files._features import as_columns, chosen, node_features
 from symgnn.data.files._file_structure import FileStructure
 from symgnn.data.files._graph_list import Troubles
-from symgnn.data.rescaling import LENGTHS, stamp
-from symgnn.data.task import Task
 from symgnn.progress import bar
 
 #: What a PyG graph may have for its edges, besides `edge_attr`.

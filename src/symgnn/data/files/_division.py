@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
+from symgnn.data._parallel import integer
+from symgnn.data._task import Task
 from symgnn.data.files._csv_table import not_among
 from symgnn.data.files._graph_list import Graphs
 from symgnn.data.files._metadata import called, column_of
@@ -18,8 +20,6 @@ from symgnn.data.files._partition import (
     divide_groups_folds,
 )
 from symgnn.data.files._scaffolds import scaffolds_of
-from symgnn.data.parallel import integer
-from symgnn.data.task import Task
 
 #: How graphs can be divided.
 WAYS = ("random", "column", "group", "scaffold")

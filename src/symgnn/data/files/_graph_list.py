@@ -8,7 +8,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from symgnn.data.task import Task
+from symgnn.data._task import Task
 
 
 class Graphs(list[Data]):

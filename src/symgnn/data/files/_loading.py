@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from symgnn.data._parallel import integer
+from symgnn.data._task import Splits
 from symgnn.data.files._csv_table import not_among
 from symgnn.data.files._graph_list import Graphs
 from symgnn.data.files._reading import listed, read
 from symgnn.data.files._splitting import folds as make_folds
 from symgnn.data.files._splitting import splits
-from symgnn.data.parallel import integer
-from symgnn.data.task import Splits
 
 #: What `read` takes besides the paths.
 READING = [

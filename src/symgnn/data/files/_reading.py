@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn.data._parallel import integer
 from symgnn.data.files import _atoms as atoms
 from symgnn.data.files import _molecules as molecules
 from symgnn.data.files._arrays import from_graph
@@ -33,7 +34,6 @@ from symgnn.data.files._metadata import metadata_of
 from symgnn.data.files._parsing import parse
 from symgnn.data.files._targets import Asked, attach
 from symgnn.data.files._units import to_angstrom
-from symgnn.data.parallel import integer
 from symgnn.graphs.checks import check_positions
 
 PathLike: TypeAlias = str | os.PathLike[str]

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn.data._rescaling import LENGTHS, common_scale, multiplied, stamp
+from symgnn.data._task import Splits, Task
 from symgnn.data.files._csv_table import not_among
 from symgnn.data.files._division import FRACTIONS, Division
 from symgnn.data.files._graph_list import Graphs
 from symgnn.data.files._metadata import called
-from symgnn.data.rescaling import LENGTHS, common_scale, multiplied, stamp
-from symgnn.data.task import Splits, Task
 
 
 def splits(

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symgnn.data._task import Task
 from symgnn.data.files._csv_table import as_numbers, is_missing, is_number
 from symgnn.data.files._graph_list import Troubles
 from symgnn.data.files._vector_targets import Column
-from symgnn.data.task import Task
 
 
 class Cells(NamedTuple):

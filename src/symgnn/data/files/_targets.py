@@ -10,13 +10,13 @@ from typing import get_args
 
 import numpy as np
 
+from symgnn.data._task import VECTOR_LEVELS, Kind, Level, Task
 from symgnn.data.files._csv_table import CsvTable, not_among, read_table
 from symgnn.data.files._features import as_columns
 from symgnn.data.files._file_structure import FileStructure
 from symgnn.data.files._graph_list import Troubles
 from symgnn.data.files._target_types import Cells, Found, classes_of, kind_of, label_of, numbers_of
 from symgnn.data.files._vector_targets import Column, all_lengths, refuse_invariant, vectors_of
-from symgnn.data.task import VECTOR_LEVELS, Kind, Level, Task
 
 NODE = "node"
 #: Where values may be, in the order in which they are looked for.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from symgnn.data.task import VECTOR_LEVELS
+from symgnn.data._task import VECTOR_LEVELS
 
 #: Words by which vectors are known, such as `forces` or `REF_forces`.
 NAMES = frozenset(

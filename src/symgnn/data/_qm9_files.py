@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from symgnn.data.dataset_store import (
+from symgnn.data._dataset_store import (
     Arrays,
     PathLike,
     Source,

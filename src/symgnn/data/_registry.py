@@ -12,16 +12,18 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data import image_files, qm9_files, tsp
-from symgnn.data.dataset_store import PathLike, Source, adopt, cache, find
-from symgnn.data.nbody import NBody
-from symgnn.data.packed_graphs import limits
-from symgnn.data.parallel import integer
-from symgnn.data.polytope_sets import Polytopes
-from symgnn.data.qm9 import load_qm9
-from symgnn.data.superpixel_sets import IMAGE_SETS, load_superpixels
-from symgnn.data.task import Splits, Task
-from symgnn.data.tsp import load_tsp
+from symgnn.data import _image_files as image_files
+from symgnn.data import _qm9_files as qm9_files
+from symgnn.data import _tsp as tsp
+from symgnn.data._dataset_store import PathLike, Source, adopt, cache, find
+from symgnn.data._nbody import NBody
+from symgnn.data._packed_graphs import limits
+from symgnn.data._parallel import integer
+from symgnn.data._polytope_sets import Polytopes
+from symgnn.data._qm9 import load_qm9
+from symgnn.data._superpixel_sets import IMAGE_SETS, load_superpixels
+from symgnn.data._task import Splits, Task
+from symgnn.data._tsp import load_tsp
 
 #: Of the splits of the charged particles.
 NBODY_SIZES = (3_000, 2_000, 2_000)

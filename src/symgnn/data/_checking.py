@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.dataset_store import PathLike, find, wrong
-from symgnn.data.registry import dataset
-from symgnn.data.task import Splits, Task
+from symgnn.data._dataset_store import PathLike, find, wrong
+from symgnn.data._registry import dataset
+from symgnn.data._task import Splits, Task
 from symgnn.progress import bar
 
 #: At most so many faults are listed.

@@ -22,8 +22,8 @@ from typing import BinaryIO, TypeAlias, cast
 import numpy as np
 from filelock import FileLock
 
-from symgnn.data.download import CHUNK, LIMITS, Limits, download
-from symgnn.data.npz import load_npz
+from symgnn.data._download import CHUNK, LIMITS, Limits, download
+from symgnn.data._npz import load_npz
 from symgnn.progress import OnProgress, bar
 
 PathLike: TypeAlias = str | os.PathLike[str]

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from symgnn.data.npz import load_npz
-from symgnn.data.parallel import integer
+from symgnn.data._npz import load_npz
+from symgnn.data._parallel import integer
 from symgnn.graphs.budget import require_memory
 from symgnn.progress import OnProgress, bar
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn.data._task import VECTOR_LEVELS, Task
 from symgnn.data.files._graph_list import Graphs
-from symgnn.data.task import VECTOR_LEVELS, Task
 
 LEVELS = ("graph", "node", "edge", "coordinates", *VECTOR_LEVELS)
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.dataset_store import (
+from symgnn.data._dataset_store import (
     BAD_ZIP,
     Arrays,
     PathLike,
@@ -31,10 +31,10 @@ from symgnn.data.dataset_store import (
     find,
     prepared,
 )
-from symgnn.data.packed_graphs import PackedGraphs, limits, starts
-from symgnn.data.parallel import in_parallel, integer
-from symgnn.data.task import Splits, Task
-from symgnn.data.tours import SECONDS_PER_NODE, solve
+from symgnn.data._packed_graphs import PackedGraphs, limits, starts
+from symgnn.data._parallel import in_parallel, integer
+from symgnn.data._task import Splits, Task
+from symgnn.data._tours import SECONDS_PER_NODE, solve
 from symgnn.graphs import knn_graph
 
 NEIGHBOURS = 25
@@ -231,7 +231,7 @@ def generate(
     """Random instances, as the benchmark draws them, with tours by fast-tsp.
 
     The same seed gives the same points, and with a smaller `count` the first of them; the tours are
-    those of :func:`symgnn.data.tours.solve`, in `seconds_per_node` each.
+    those of :func:`symgnn.data._tours.solve`, in `seconds_per_node` each.
     """
     least, largest = (integer("nodes", number, 4) for number in nodes)
     if least > largest:

@@ -10,7 +10,7 @@ from typing import IO, Literal, NamedTuple, cast
 
 import numpy as np
 
-from symgnn.data.dataset_store import PathLike, Source, fetch, find, read_arrays
+from symgnn.data._dataset_store import PathLike, Source, fetch, find, read_arrays
 
 Part = Literal["train", "test"]
 

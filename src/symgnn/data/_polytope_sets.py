@@ -6,7 +6,7 @@ import torch
 from torch import Generator
 from torch_geometric.data import Data, InMemoryDataset
 
-from symgnn.data.polytopes import polytopes
+from symgnn.data._polytopes import polytopes
 from symgnn.geometry import Affine, SpecialConformal
 from symgnn.geometry.transformations import Transformation
 

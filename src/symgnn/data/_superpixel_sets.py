@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.dataset_store import Arrays, PathLike, cache, prepared
-from symgnn.data.image_files import Images, Part, read_images
-from symgnn.data.packed_graphs import PackedGraphs, limits, starts
-from symgnn.data.parallel import chunks, in_parallel
-from symgnn.data.superpixels import NEIGHBOURS, describe, graph, neighbours, superpixels
-from symgnn.data.task import Splits, Task
+from symgnn.data._dataset_store import Arrays, PathLike, cache, prepared
+from symgnn.data._image_files import Images, Part, read_images
+from symgnn.data._packed_graphs import PackedGraphs, limits, starts
+from symgnn.data._parallel import chunks, in_parallel
+from symgnn.data._superpixels import NEIGHBOURS, describe, graph, neighbours, superpixels
+from symgnn.data._task import Splits, Task
 
 _OBJECTS = "airplane automobile bird cat deer dog frog horse ship truck"
 
@@ -73,13 +73,13 @@ def load_superpixels(
 ) -> Splits:
     """Superpixel graphs of "mnist" or "cifar10" in three splits.
 
-    Each graph is that of :func:`symgnn.data.superpixels.superpixel_graph`, its `pos` times `scale`,
+    Each graph is that of :func:`symgnn.data.superpixel_graph`, its `pos` times `scale`,
     with `y` `[1]`, the class, and `number`, that of the image; those to test on are counted after
     those to train with. The paper names no features of edges; `weights` adds those of the
     benchmark, which depend on distances. With `standardise`, `x` less its mean, over its deviation,
     and `pos` from the middle of the image: networks learn sooner then. `limit` is the largest
     number of graphs of each split, one number or three. `source` is as for
-    :func:`symgnn.data.image_files.read_images`.
+    :func:`symgnn.data._image_files.read_images`.
     """
     images = IMAGE_SETS[name]
     scale = scale or images.scale

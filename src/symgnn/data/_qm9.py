@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data.bonds import BOND_TYPES, Origin, find_bonds, rdkit
-from symgnn.data.dataset_store import Arrays, PathLike, cache, prepared
-from symgnn.data.packed_graphs import PackedGraphs, limits, starts
-from symgnn.data.parallel import chunks, in_parallel, integer
-from symgnn.data.qm9_files import COLUMNS, MOLECULES, NUMBERS, read_molecules
-from symgnn.data.task import Splits, Task
+from symgnn.data._bonds import BOND_TYPES, Origin, find_bonds, rdkit
+from symgnn.data._dataset_store import Arrays, PathLike, cache, prepared
+from symgnn.data._packed_graphs import PackedGraphs, limits, starts
+from symgnn.data._parallel import chunks, in_parallel, integer
+from symgnn.data._qm9_files import COLUMNS, MOLECULES, NUMBERS, read_molecules
+from symgnn.data._task import Splits, Task
 
 #: name: (its column, its unit)
 TARGETS = {
@@ -67,7 +67,7 @@ def load_qm9(
     jobs: int = 1,
     progress: bool | None = None,
 ) -> Splits:
-    """QM9 in three splits. `source` is as for :func:`symgnn.data.qm9_files.read_molecules`.
+    """QM9 in three splits. `source` is as for :func:`symgnn.data._qm9_files.read_molecules`.
 
     Each graph has
 

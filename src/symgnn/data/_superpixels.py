@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.parallel import integer
+from symgnn.data._parallel import integer
 
 NEIGHBOURS = 8
 #: By the number of channels: compactness, and superpixels asked for beyond those wanted.

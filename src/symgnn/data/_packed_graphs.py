@@ -8,7 +8,7 @@ from typing import TypeAlias, overload
 import numpy as np
 from torch_geometric.data import Data
 
-from symgnn.data.parallel import integer
+from symgnn.data._parallel import integer
 
 #: Signature: row -> Data
 Build: TypeAlias = Callable[[int], Data]

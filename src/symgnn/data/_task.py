@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from torch_geometric.data import Data
 
-from symgnn.data.rescaling import carrying, common_scale
+from symgnn.data._rescaling import carrying, common_scale
 
 Level = Literal["graph", "node", "edge", "coordinates", "node-vectors", "graph-vectors"]
 Kind = Literal["regression", "classification"]
