@@ -60,7 +60,7 @@ def solids(
 
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["symgnn.train._training", "symgnn.report.run_page"])
+_context.set_forkserver_preload(["symgnn.train._training", "symgnn.report._run_page"])
 
 
 def start(config: dict, out: Path, crash: tuple[str, int] | None = None, rank: dict | None = None):

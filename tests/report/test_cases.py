@@ -6,9 +6,9 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from symgnn.data._task import Task
-from symgnn.report import cases
-from symgnn.report.figures.class_confusion import class_confusion
-from symgnn.report.figures.parity import parity_plot
+from symgnn.report import _cases as cases
+from symgnn.report.figures._class_confusion import class_confusion
+from symgnn.report.figures._parity import parity_plot
 from symgnn.train._metrics import Judge, Scaler
 from symgnn.train._outcomes import Outcomes, class_scores
 

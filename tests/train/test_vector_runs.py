@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 import symgnn
 from symgnn.cli import main
 from symgnn.data._task import Task
-from symgnn.report.run_page import write_run_report
+from symgnn.report._run_page import write_run_report
 from symgnn.train._config import resolve
 from symgnn.train._metrics import Judge, Metrics, Scaler
 from symgnn.train._prepare import measure

@@ -9,8 +9,8 @@ from typing import Any
 
 from symgnn.bench.bench_table import html_table
 from symgnn.bench.speed_claims import summary
-from symgnn.report import markup
-from symgnn.report.page import Picture, document, duration, pictures_by
+from symgnn.report import _markup as markup
+from symgnn.report._page import Picture, document, duration, pictures_by
 from symgnn.store import write_whole
 
 TITLE = "How fast"

@@ -17,8 +17,8 @@ from symgnn.bench import check_name
 from symgnn.bench.bench_table import markdown_table
 from symgnn.bench.speed_claims import summary
 from symgnn.bench.suite import recorded
-from symgnn.report.comparison import counted
-from symgnn.report.page import Picture, pictures_by
+from symgnn.report._comparison import counted
+from symgnn.report._page import Picture, pictures_by
 from symgnn.store import write_whole
 
 _PLACE = re.compile(r"(<!-- bench (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

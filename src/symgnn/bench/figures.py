@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
-from symgnn.report.figures.figure_list import Captioned
-from symgnn.report.figures.style import log_scale, plain
+from symgnn.report.figures._figure_list import Captioned
+from symgnn.report.figures._style import log_scale, plain
 
 _COLOURS = {True: "#009e73", False: "#d55e00", None: "#888888"}
 _WORDS = {True: "bound reached", False: "bound missed", None: "no bound"}

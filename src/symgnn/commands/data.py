@@ -121,7 +121,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from symgnn.data._registry import dataset
-    from symgnn.report.samples import draw_sample
+    from symgnn.report._samples import draw_sample
 
     given = {"root": options.root, "source": options.source}
     known = dataset(options.name).options

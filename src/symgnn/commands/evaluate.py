@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.commands.train import check_installed
 
     check_installed()
-    from symgnn.report.run_page import print_metrics
+    from symgnn.report._run_page import print_metrics
     from symgnn.store import check_writable
     from symgnn.train._trained_run import evaluate, load
     from symgnn.train._write_metrics import write_metrics

@@ -90,7 +90,7 @@ def fit(
     run = train(config, directory, resume=resume, console=console, splits=splits, make=make)
     if run is None:  # one of several processes that is not the first has nothing to give
         raise SystemExit(0)
-    from symgnn.report.run_page import (  # which builds on this package
+    from symgnn.report._run_page import (  # which builds on this package
         print_metrics,
         write_run_report,
     )

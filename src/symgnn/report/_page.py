@@ -10,15 +10,16 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from symgnn.report import comparison, markup
-from symgnn.report.comparison import is_comparison
-from symgnn.report.css import CSS
-from symgnn.report.result_rows import Results, is_efficiency
-from symgnn.report.verdict_marks import differences, mixed_up, summary
+from symgnn.report import _comparison as comparison
+from symgnn.report import _markup as markup
+from symgnn.report._comparison import is_comparison
+from symgnn.report._css import CSS
+from symgnn.report._result_rows import Results, is_efficiency
+from symgnn.report._verdict_marks import differences, mixed_up, summary
 from symgnn.store import write_whole
 
 if TYPE_CHECKING:
-    from symgnn.report.figures.figure_list import Captioned
+    from symgnn.report.figures._figure_list import Captioned
 
 DPI = 120
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Circle
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.report.figures.style import plain
+from symgnn.report.figures._style import plain
 
 #: atomic number: (symbol, colour, radius in angstrom as drawn)
 _ATOMS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symgnn.report.result_rows import Results, Row, rows_of
+from symgnn.report._result_rows import Results, Row, rows_of
 
 Key = tuple[str, str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from symgnn.report.result_rows import (
+from symgnn.report._result_rows import (
     Cell,
     Results,
     cells_of,

@@ -21,8 +21,8 @@ QUESTION, ANSWER = 30, 40
 def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **options: Any) -> None:
     """Draw a graph of a dataset into the file `out`; `options` are those of `load`."""
     try:
-        from symgnn.report.figures import sample_graphs
-        from symgnn.report.figures.solids import wireframes
+        from symgnn.report.figures import _sample_graphs as sample_graphs
+        from symgnn.report.figures._solids import wireframes
     except ImportError:
         raise ValueError("matplotlib is not installed; pip install symgnn[plot]") from None
     if split not in SPLITS:

@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from symgnn.report.figures.style import HEAT_MAP, plain
-from symgnn.report.palette import OUTLINE, ink
-from symgnn.report.result_rows import Results, cells_of, label, rows_of, short_head
-from symgnn.report.verdict_marks import standing
+from symgnn.report._palette import OUTLINE, ink
+from symgnn.report._result_rows import Results, cells_of, label, rows_of, short_head
+from symgnn.report._verdict_marks import standing
+from symgnn.report.figures._style import HEAT_MAP, plain
 
 
 @plain

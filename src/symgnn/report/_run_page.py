@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from symgnn.report import markup
-from symgnn.report.cases import draw, read_outcome
-from symgnn.report.cases import parts as cases
-from symgnn.report.page import DPI, document
+from symgnn.report import _markup as markup
+from symgnn.report._cases import draw, read_outcome
+from symgnn.report._cases import parts as cases
+from symgnn.report._page import DPI, document
 from symgnn.store import read_json, write_whole
 from symgnn.train._baseline import not_beaten
 from symgnn.train._missing import missing_line
@@ -214,7 +214,7 @@ def _curves(log: Sequence[Mapping[str, float]], metrics: Metrics) -> bytes | Non
     """The curves as PNG; None if matplotlib is missing, or there are none."""
     if not log or importlib.util.find_spec("matplotlib") is None:
         return None
-    from symgnn.report.figures.run_curves import run_curves
+    from symgnn.report.figures._run_curves import run_curves
 
     known = {n: cell.get(BASELINE) for n, cell in metrics.get("validation", {}).items()}
     buffer = io.BytesIO()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from symgnn.report import markup
-from symgnn.report.page import DPI
+from symgnn.report import _markup as markup
+from symgnn.report._page import DPI
 from symgnn.store import read_json
 
 #: What :meth:`symgnn.train._outcomes.Outcomes.summary` gives.
@@ -36,11 +36,11 @@ def draw(outcome: Outcome) -> Drawn | None:
         return None
     buffer = io.BytesIO()
     if outcome["kind"] == "classification":
-        from symgnn.report.figures.class_confusion import class_confusion
+        from symgnn.report.figures._class_confusion import class_confusion
 
         name, figure = "confusion", class_confusion(outcome["confusion"], outcome["classes"])
     elif any(target["points"] for target in outcome["targets"]):
-        from symgnn.report.figures.parity import parity_plot
+        from symgnn.report.figures._parity import parity_plot
 
         name, figure = "parity", parity_plot(outcome["targets"])
     else:

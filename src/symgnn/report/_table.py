@@ -6,10 +6,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from symgnn.report.comparison import ComparisonTable, is_comparison
-from symgnn.report.result_rows import Cell, Results, is_efficiency, ours, papers, rows_of, setting
-from symgnn.report.result_rows import short_head as head
-from symgnn.report.verdict_marks import standing, summary, verdict_of
+from symgnn.report._comparison import ComparisonTable, is_comparison
+from symgnn.report._result_rows import Cell, Results, is_efficiency, ours, papers, rows_of, setting
+from symgnn.report._result_rows import short_head as head
+from symgnn.report._verdict_marks import standing, summary, verdict_of
 
 
 def rich_table(results: Results) -> RenderableType:

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from symgnn.report.comparison import is_comparison
-from symgnn.report.figures.confusion import confusion_matrices, telling_column
-from symgnn.report.figures.curves import training_curves
-from symgnn.report.figures.efficiency_curve import data_efficiency
-from symgnn.report.figures.heatmap import heat_map
-from symgnn.report.figures.solids import wireframes
-from symgnn.report.figures.training_tests import step_ratios, test_curves
-from symgnn.report.result_rows import Results, is_efficiency, long_head
+from symgnn.report._comparison import is_comparison
+from symgnn.report._result_rows import Results, is_efficiency, long_head
+from symgnn.report.figures._confusion import confusion_matrices, telling_column
+from symgnn.report.figures._curves import training_curves
+from symgnn.report.figures._efficiency_curve import data_efficiency
+from symgnn.report.figures._heatmap import heat_map
+from symgnn.report.figures._solids import wireframes
+from symgnn.report.figures._training_tests import step_ratios, test_curves
 
 
 class Captioned(NamedTuple):

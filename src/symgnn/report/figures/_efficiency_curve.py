@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from symgnn.report.figures.style import plain
-from symgnn.report.palette import block_colour
-from symgnn.report.result_rows import Results, long_head
+from symgnn.report._palette import block_colour
+from symgnn.report._result_rows import Results, long_head
+from symgnn.report.figures._style import plain
 
 _MARKERS = {"mean": "o", "sum": "s"}
 #: Lengths of the dashes, and the distance below which lines cover each other.

@@ -13,9 +13,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from scipy.spatial.transform import Rotation
 
 from symgnn.data import polytope
-from symgnn.report.figures.coxeter import coxeter_plane
-from symgnn.report.figures.style import plain
-from symgnn.report.result_rows import Results
+from symgnn.report._result_rows import Results
+from symgnn.report.figures._coxeter import coxeter_plane
+from symgnn.report.figures._style import plain
 
 _NEAR, _FAR = "#134e6f", "#c3d3da"
 _RINGS = LinearSegmentedColormap.from_list("rings", ["#d55e00", "#e8a13a", "#4fa3a5", "#134e6f"])

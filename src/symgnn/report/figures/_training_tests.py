@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from symgnn.report.figures.style import log_scale, plain
-from symgnn.report.palette import block_colour
-from symgnn.report.result_rows import Results
+from symgnn.report._palette import block_colour
+from symgnn.report._result_rows import Results
+from symgnn.report.figures._style import log_scale, plain
 
 
 @plain

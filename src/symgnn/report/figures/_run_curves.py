@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from symgnn.report.figures.style import log_scale, plain
+from symgnn.report.figures._style import log_scale, plain
 
 COLOURS = {"train": "#134e6f", "validation": "#e07b00"}
 

@@ -9,10 +9,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from symgnn.report.figures.row_layout import belongs, settings_of, title
-from symgnn.report.figures.style import plain
-from symgnn.report.palette import block_colour
-from symgnn.report.result_rows import Results, Row, rows_of
+from symgnn.report._palette import block_colour
+from symgnn.report._result_rows import Results, Row, rows_of
+from symgnn.report.figures._row_layout import belongs, settings_of, title
+from symgnn.report.figures._style import plain
 
 #: Losses are drawn no lower than this.
 _FLOOR = 1e-12

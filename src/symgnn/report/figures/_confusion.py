@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from symgnn.report.figures.row_layout import belongs, blocks_of, settings_of
-from symgnn.report.figures.style import HEAT_MAP, plain
-from symgnn.report.palette import ink
-from symgnn.report.result_rows import Results, long_head, rows_of
+from symgnn.report._palette import ink
+from symgnn.report._result_rows import Results, long_head, rows_of
+from symgnn.report.figures._row_layout import belongs, blocks_of, settings_of
+from symgnn.report.figures._style import HEAT_MAP, plain
 
 
 def telling_column(results: Results) -> str | None:

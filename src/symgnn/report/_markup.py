@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from symgnn.report.palette import heat_colour, ink
-from symgnn.report.result_rows import (
+from symgnn.report._palette import heat_colour, ink
+from symgnn.report._result_rows import (
     Cell,
     Results,
     Row,
@@ -19,7 +19,7 @@ from symgnn.report.result_rows import (
     setting,
     short_head,
 )
-from symgnn.report.verdict_marks import VERDICTS, standing, verdict_of
+from symgnn.report._verdict_marks import VERDICTS, standing, verdict_of
 
 
 def document(title: str, css: str, body: str) -> str:

@@ -13,8 +13,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from symgnn.report import markup
-from symgnn.report.result_rows import Results, Row
+from symgnn.report import _markup as markup
+from symgnn.report._result_rows import Results, Row
 
 #: How the name of a line of published numbers begins.
 _THEIRS = "  "

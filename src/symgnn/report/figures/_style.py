@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from symgnn.report.palette import EMPTY, HEAT
+from symgnn.report._palette import EMPTY, HEAT
 
 P = ParamSpec("P")
 

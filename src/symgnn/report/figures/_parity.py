@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from symgnn.report.cases import case_name, short
-from symgnn.report.figures.style import plain
+from symgnn.report._cases import case_name, short
+from symgnn.report.figures._style import plain
 
 POINT, MARK = "#134e6f", "#e07b00"
 #: At most so many panels, and so many names of cases in each.

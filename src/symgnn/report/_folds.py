@@ -10,14 +10,15 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.report import cases, markup
-from symgnn.report.page import document
-from symgnn.report.run_page import Metrics, asked_for, print_metrics, reached, write_run_report
+from symgnn.report import _cases as cases
+from symgnn.report import _markup as markup
+from symgnn.report._page import document
+from symgnn.report._run_page import Metrics, asked_for, print_metrics, reached, write_run_report
 from symgnn.store import read_json, write_whole
 
 
 def print_folds(console: Console, metrics: Metrics, record: Mapping[str, Any]) -> None:
-    """Print the numbers over all folds, as :func:`symgnn.report.run_page.print_metrics` does."""
+    """Print the numbers over all folds, as :func:`symgnn.report._run_page.print_metrics` does."""
     console.print(f"mean±deviation over {record['folds']} folds:", highlight=False)
     print_metrics(console, metrics, record)
 

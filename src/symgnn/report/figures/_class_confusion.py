@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from symgnn.report.cases import short
-from symgnn.report.figures.style import HEAT_MAP, plain
-from symgnn.report.palette import ink
+from symgnn.report._cases import short
+from symgnn.report._palette import ink
+from symgnn.report.figures._style import HEAT_MAP, plain
 
 #: From so many classes on, numbers are left out of the cells.
 MANY = 25
