@@ -280,7 +280,7 @@ def test_points_in_any_dimension(tmp_path: Path, clouds: list[np.ndarray]) -> No
     for graph, cloud in zip(graphs, clouds, strict=True):
         assert np.allclose(graph.pos, cloud, atol=1e-5)
         assert graph.x.flatten().tolist() == list(range(len(cloud)))
-        assert torch.equal(graph.edge_index, knn_graph(graph.pos, 8))
+        assert torch.equal(graph.edge_index, knn_graph(torch.from_numpy(cloud), 8))
 
 
 NODES = [["t", "a", 0, 0, 5], ["t", "b", 1, 0, 6], ["s", "a", 0, 1, 7], ["t", "c", 2, 0, 8]]
