@@ -9,11 +9,11 @@ import torch
 
 from bench.samples import absent, bad, good, suite
 from symgnn.bench import SUITES
-from symgnn.bench import suite as module
+from symgnn.bench import _suite as module
+from symgnn.bench._measure import Spread
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.bench.document import main as document
-from symgnn.bench.measure import Spread
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.suite import Suite, SuitePart
 from symgnn.cli import main
 
 

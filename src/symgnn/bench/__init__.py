@@ -7,9 +7,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from symgnn.bench.suite import Suite
+    from symgnn.bench._suite import Suite
 
-#: The suites, in the order in which they are run; each is the `SUITE` of the module `NAME_suite`.
+#: The suites, in the order in which they are run; each is the `SUITE` of the module `_NAME_suite`.
 SUITES = {
     "angles": "AGN's angle update against concatenate-MLP-scatter and its matrix products",
     "blocks": "the blocks against each other, beside the paper's ratios",
@@ -32,5 +32,5 @@ def check_name(name: str) -> None:
 def suite_named(name: str) -> Suite:
     """The suite with this name."""
     check_name(name)
-    found: Suite = importlib.import_module(f"symgnn.bench.{name}_suite").SUITE
+    found: Suite = importlib.import_module(f"symgnn.bench._{name}_suite").SUITE
     return found

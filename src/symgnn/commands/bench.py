@@ -54,9 +54,9 @@ def run(options: argparse.Namespace) -> int:
         check_name(name)
     if options.out is not None:
         make_directory(options.out)
-    from symgnn.bench.bench_table import rich_table
-    from symgnn.bench.speed_claims import missed
-    from symgnn.bench.suite import recorded, run_suites
+    from symgnn.bench._bench_table import rich_table
+    from symgnn.bench._speed_claims import missed
+    from symgnn.bench._suite import recorded, run_suites
 
     def show(suite: dict[str, Any]) -> None:
         if not options.json:
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps(finite(results), allow_nan=False) + "\n")
     if options.out is not None:
-        from symgnn.bench.bench_page import write_page
+        from symgnn.bench._bench_page import write_page
 
         page = write_page(recorded(options.out), options.out)
         if not options.json:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import torch
 
 from symgnn.bench import SUITES, suite_named
-from symgnn.bench.measure import MissingError, Rounds
-from symgnn.bench.speed_claims import SpeedClaim
+from symgnn.bench._measure import MissingError, Rounds
+from symgnn.bench._speed_claims import SpeedClaim
 from symgnn.progress import OnProgress, bar
 from symgnn.store import environment, read_json, write_json
 from symgnn.train import keep_memory

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.models import DimeNet, DimeNetPlusPlus, SchNet, dimenet, schnet
 
-from symgnn.bench.egnn_layer import E_GCL
-from symgnn.bench.measure import MissingError, Rounds, medians, paired
-from symgnn.bench.shapes import CLOUDS, SHAPES, Shape
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import HIDDEN, LAYERS, model_step, network, training_step
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._egnn_layer import E_GCL
+from symgnn.bench._measure import MissingError, Rounds, medians, paired
+from symgnn.bench._shapes import CLOUDS, SHAPES, Shape
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import HIDDEN, LAYERS, model_step, network, training_step
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.graphs import Topology
 from symgnn.nn import DGNConv, Model, from_peer
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from symgnn.bench.measure import Rounds, medians, paired
-from symgnn.bench.shapes import SHAPES, Shape
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import model_step, network
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._measure import Rounds, medians, paired
+from symgnn.bench._shapes import SHAPES, Shape
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import model_step, network
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.graphs import AddTopology
 
 FINDING = (

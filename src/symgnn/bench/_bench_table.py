@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from symgnn.bench.speed_claims import bound_of, number, summary
+from symgnn.bench._speed_claims import bound_of, number, summary
 
 #: A suite or a claim, as in results.json.
 Plain = Mapping[str, Any]

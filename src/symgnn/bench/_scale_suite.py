@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from symgnn.bench.measure import (
+from symgnn.bench._measure import (
     GIB,
     Memory,
     MissingError,
@@ -25,10 +25,10 @@ from symgnn.bench.measure import (
     in_child,
     paired,
 )
-from symgnn.bench.shapes import neighbours
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import model_step
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._shapes import neighbours
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import model_step
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.nn import build
 from symgnn.train import keep_memory
 

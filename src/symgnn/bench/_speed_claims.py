@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from symgnn.bench.measure import Spread
+from symgnn.bench._measure import Spread
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from functools import partial
 
 import torch
 
-from symgnn.bench.measure import MissingError, Rounds, medians, paired
-from symgnn.bench.shapes import SHAPES, Shape
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import model_step, network
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._measure import MissingError, Rounds, medians, paired
+from symgnn.bench._shapes import SHAPES, Shape
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import model_step, network
+from symgnn.bench._suite import Suite, SuitePart
 
 FINDING = (
     "The compiler joins what is done row by row. Rows are moved by one operation, symgnn::move, as "

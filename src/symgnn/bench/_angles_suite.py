@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from symgnn.bench import products
-from symgnn.bench.measure import Rounds, Spread, Times, medians, paired
-from symgnn.bench.shapes import POLYTOPES, SHAPES, Shape, superpixels
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import HIDDEN, model_step, network, training_step
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench import _products as products
+from symgnn.bench._measure import Rounds, Spread, Times, medians, paired
+from symgnn.bench._shapes import POLYTOPES, SHAPES, Shape, superpixels
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import HIDDEN, model_step, network, training_step
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.experiments import polytope_tables
 from symgnn.experiments.polytope_tables import Row
 from symgnn.graphs import Topology

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from symgnn.bench.measure import Rounds, Spread, Times, medians, paired
-from symgnn.bench.shapes import POLYTOPES
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import training_step
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._measure import Rounds, Spread, Times, medians, paired
+from symgnn.bench._shapes import POLYTOPES
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import training_step
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.data import Polytopes
 from symgnn.experiments.polytope_tables import Row, loss, network, train_network
 from symgnn.train._loop import WORTH_RECORDING

@@ -8,11 +8,11 @@ from functools import partial
 import torch
 from torch_geometric.data import Batch
 
-from symgnn.bench.measure import Rounds, medians, paired
-from symgnn.bench.shapes import COLOURED, MOLECULES, POLYTOPES, SUPERPIXELS, TOURS, Shape
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import model_step
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._measure import Rounds, medians, paired
+from symgnn.bench._shapes import COLOURED, MOLECULES, POLYTOPES, SUPERPIXELS, TOURS, Shape
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import model_step
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.data import Splits, Task
 from symgnn.experiments import paper, polytope_tables
 from symgnn.experiments.dataset_protocols import EXPERIMENTS

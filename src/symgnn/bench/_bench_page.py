@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from symgnn.bench.bench_table import html_table
-from symgnn.bench.speed_claims import summary
+from symgnn.bench._bench_table import html_table
+from symgnn.bench._speed_claims import summary
 from symgnn.report import _markup as markup
 from symgnn.report._page import Picture, document, duration, pictures_by
 from symgnn.store import write_whole
@@ -23,7 +23,7 @@ INTRODUCTION = (
 
 def write_page(results: Mapping[str, Any], directory: Path) -> Path:
     """Write `report.html` and `figures/*.png` into the directory; give the page's path."""
-    pictures = pictures_by("symgnn.bench.figures", results)
+    pictures = pictures_by("symgnn.bench._figures", results)
     parts = [f"<h1>{TITLE}</h1>", markup.paragraph(INTRODUCTION)]
     claims = [claim for suite in results["suites"] for claim in suite["claims"]]
     parts.append(markup.paragraph(summary(claims), "summary"))
