@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 import symgnn
 from symgnn.data._registry import load_polytopes
-from symgnn.experiments.train_row import train_row
+from symgnn.experiments._train_row import train_row
 from symgnn.train._checkpoint import read_checkpoint
 from symgnn.train._config import resolve
 from symgnn.train._metrics import Judge

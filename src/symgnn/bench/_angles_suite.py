@@ -15,8 +15,8 @@ from symgnn.bench._shapes import POLYTOPES, SHAPES, Shape, superpixels
 from symgnn.bench._speed_claims import SpeedClaim
 from symgnn.bench._steps import HIDDEN, model_step, network, training_step
 from symgnn.bench._suite import Suite, SuitePart
-from symgnn.experiments import polytope_tables
-from symgnn.experiments.polytope_tables import Row
+from symgnn.experiments import _polytope_tables as polytope_tables
+from symgnn.experiments._polytope_tables import Row
 from symgnn.graphs import Topology
 from symgnn.nn import AGN, MLP, Engine
 from symgnn.nn._engine.policy import using_policy

@@ -14,9 +14,10 @@ from symgnn.bench._speed_claims import SpeedClaim
 from symgnn.bench._steps import model_step
 from symgnn.bench._suite import Suite, SuitePart
 from symgnn.data import Splits, Task
-from symgnn.experiments import paper, polytope_tables
-from symgnn.experiments.dataset_protocols import EXPERIMENTS
-from symgnn.experiments.polytope_tables import Row
+from symgnn.experiments import _paper as paper
+from symgnn.experiments import _polytope_tables as polytope_tables
+from symgnn.experiments._dataset_protocols import EXPERIMENTS
+from symgnn.experiments._polytope_tables import Row
 from symgnn.nn import Model
 
 FINDING = (

@@ -10,14 +10,15 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.experiments import data_efficiency, step_time
-from symgnn.experiments.data_efficiency import run_efficiency
-from symgnn.experiments.dataset_protocols import EXPERIMENTS
-from symgnn.experiments.dataset_runs import run_experiment
-from symgnn.experiments.engines import HERE, Local, Ray, RowEngine, engine_named
-from symgnn.experiments.polytope_tables import TABLES, PolytopeTable, Row
-from symgnn.experiments.step_time import run_step_time
-from symgnn.experiments.tables import choose_rows, run_table
+from symgnn.experiments import _data_efficiency as data_efficiency
+from symgnn.experiments import _step_time as step_time
+from symgnn.experiments._data_efficiency import run_efficiency
+from symgnn.experiments._dataset_protocols import EXPERIMENTS
+from symgnn.experiments._dataset_runs import run_experiment
+from symgnn.experiments._engines import HERE, Local, Ray, RowEngine, engine_named
+from symgnn.experiments._polytope_tables import TABLES, PolytopeTable, Row
+from symgnn.experiments._step_time import run_step_time
+from symgnn.experiments._tables import choose_rows, run_table
 
 #: What can be reproduced, with its title.
 REPRODUCIBLE = {

@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
 from symgnn.data import SETS, Polytopes, Task
-from symgnn.experiments.train_row import TrainedRow, train_row
+from symgnn.experiments._train_row import TrainedRow, train_row
 from symgnn.geometry import Symmetry
 from symgnn.nn import Model, NeighbourSum, build
 from symgnn.train import Ensemble, Training

@@ -27,9 +27,9 @@ far above chance after 1,500 steps (0.21 to 0.24), and on qm9 GN and DGN learn l
 
 from __future__ import annotations
 
-from symgnn.experiments.claims import Claim
-from symgnn.experiments.experiment import Experiment, Protocol
-from symgnn.experiments.nbody_protocol import NBODY
+from symgnn.experiments._claims import Claim
+from symgnn.experiments._experiment import Experiment, Protocol
+from symgnn.experiments._nbody_protocol import NBODY
 from symgnn.nn.build import MOVEMENTS
 
 _BENCHMARK = {"hidden": 64, "mlp_hidden": 64, "aggregation": "sum", "dropout": 0.01}

@@ -23,9 +23,9 @@ and 54 (GN) on one busy core.
 
 from __future__ import annotations
 
-from symgnn.experiments.claims import Claim
-from symgnn.experiments.experiment import Experiment, Protocol, Published
-from symgnn.experiments.polytope_tables import Row
+from symgnn.experiments._claims import Claim
+from symgnn.experiments._experiment import Experiment, Protocol, Published
+from symgnn.experiments._polytope_tables import Row
 from symgnn.nn import EGNNMap
 
 _MOVED = {"coordinate_map": EGNNMap(velocity=True)}

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symgnn.data import Splits
-from symgnn.experiments import paper
-from symgnn.experiments.claims import Claim
-from symgnn.experiments.polytope_tables import Row
-from symgnn.experiments.verdicts import measured
+from symgnn.experiments import _paper as paper
+from symgnn.experiments._claims import Claim
+from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._verdicts import measured
 from symgnn.nn import Model, build
 from symgnn.train._prepare import sizes_of
 

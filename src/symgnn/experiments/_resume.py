@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.experiments.engines import Part, RowEngine
+from symgnn.experiments._engines import Part, RowEngine
 from symgnn.store import code, environment, read_json, write_json
 from symgnn.train._bar import bar
 

@@ -16,14 +16,14 @@ from torch import Tensor
 
 from symgnn.data import Splits, load
 from symgnn.data._registry import dataset
-from symgnn.experiments.dataset_protocols import EXPERIMENTS
-from symgnn.experiments.engines import HERE, RowEngine
-from symgnn.experiments.experiment import Experiment, Protocol
-from symgnn.experiments.polytope_tables import Row
-from symgnn.experiments.resume import run_parts, write_results
-from symgnn.experiments.tables import loss_curve
-from symgnn.experiments.train_row import TrainedRow, train_row
-from symgnn.experiments.verdicts import spread
+from symgnn.experiments._dataset_protocols import EXPERIMENTS
+from symgnn.experiments._engines import HERE, RowEngine
+from symgnn.experiments._experiment import Experiment, Protocol
+from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._resume import run_parts, write_results
+from symgnn.experiments._tables import loss_curve
+from symgnn.experiments._train_row import TrainedRow, train_row
+from symgnn.experiments._verdicts import spread
 from symgnn.train import Training
 from symgnn.train._devices import launch
 from symgnn.train._loader import Batches, GraphDataset, loader

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from symgnn.data import Polytopes
 from symgnn.data._polytope_sets import AFFINE_SETS
-from symgnn.experiments import polytope_tables
-from symgnn.experiments.engines import HERE, RowEngine
-from symgnn.experiments.polytope_tables import COPIES, Row
-from symgnn.experiments.resume import run_parts, write_results
+from symgnn.experiments import _polytope_tables as polytope_tables
+from symgnn.experiments._engines import HERE, RowEngine
+from symgnn.experiments._polytope_tables import COPIES, Row
+from symgnn.experiments._resume import run_parts, write_results
 
 NAME = "data-efficiency"
 TITLE = "Accuracy against the number of samples per polytope, three dimensions"

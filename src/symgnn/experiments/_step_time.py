@@ -16,12 +16,13 @@ from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
 from symgnn.data import Polytopes, Splits, load
-from symgnn.experiments import paper, polytope_tables
-from symgnn.experiments.dataset_protocols import EXPERIMENTS
-from symgnn.experiments.engines import HERE
-from symgnn.experiments.polytope_tables import Row
-from symgnn.experiments.resume import run_parts, write_results
-from symgnn.experiments.verdicts import measured
+from symgnn.experiments import _paper as paper
+from symgnn.experiments import _polytope_tables as polytope_tables
+from symgnn.experiments._dataset_protocols import EXPERIMENTS
+from symgnn.experiments._engines import HERE
+from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._resume import run_parts, write_results
+from symgnn.experiments._verdicts import measured
 from symgnn.nn import Model
 
 NAME = "step-time"
