@@ -14,8 +14,8 @@ from symgnn.experiments import TABLES, Local, Row, run_efficiency, run_table
 from symgnn.experiments import _resume as resume
 from symgnn.experiments import _tables as tables
 from symgnn.experiments._paper import cell
+from symgnn.experiments._paper_verdicts import verdict
 from symgnn.experiments._polytope_tables import keeps, known_train, network
-from symgnn.experiments._verdicts import verdict
 from symgnn.store import write_json
 
 QUIET = Console(quiet=True)

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from symgnn.data._task import Task
-from symgnn.report import _cases as cases
+from symgnn.report import _outcome_cases as cases
 from symgnn.report.figures._class_confusion import class_confusion
 from symgnn.report.figures._parity import parity_plot
 from symgnn.train._metrics import Judge, Scaler

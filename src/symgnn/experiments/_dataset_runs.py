@@ -19,11 +19,11 @@ from symgnn.data._registry import dataset
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE, RowEngine
 from symgnn.experiments._experiment import Experiment, Protocol
+from symgnn.experiments._paper_verdicts import spread
 from symgnn.experiments._polytope_tables import Row
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.experiments._tables import loss_curve
 from symgnn.experiments._train_row import TrainedRow, train_row
-from symgnn.experiments._verdicts import spread
 from symgnn.train import Training
 from symgnn.train._devices import launch
 from symgnn.train._loader import Batches, GraphDataset, loader

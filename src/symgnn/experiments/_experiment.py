@@ -9,8 +9,8 @@ from typing import Any
 from symgnn.data import Splits
 from symgnn.experiments import _paper as paper
 from symgnn.experiments._claims import Claim
+from symgnn.experiments._paper_verdicts import measured
 from symgnn.experiments._polytope_tables import Row
-from symgnn.experiments._verdicts import measured
 from symgnn.nn import Model, build
 from symgnn.train._prepare import sizes_of
 

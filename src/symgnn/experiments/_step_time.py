@@ -20,9 +20,9 @@ from symgnn.experiments import _paper as paper
 from symgnn.experiments import _polytope_tables as polytope_tables
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE
+from symgnn.experiments._paper_verdicts import measured
 from symgnn.experiments._polytope_tables import Row
 from symgnn.experiments._resume import run_parts, write_results
-from symgnn.experiments._verdicts import measured
 from symgnn.nn import Model
 
 NAME = "step-time"

@@ -16,9 +16,9 @@ from symgnn.data import Polytopes
 from symgnn.experiments import _paper as paper
 from symgnn.experiments import _polytope_tables as polytope_tables
 from symgnn.experiments._engines import HERE, RowEngine
+from symgnn.experiments._paper_verdicts import measured
 from symgnn.experiments._polytope_tables import COLUMNS, TABLES, PolytopeTable, Row
 from symgnn.experiments._resume import run_parts, write_results
-from symgnn.experiments._verdicts import measured
 
 
 def choose_rows(name: str, rows: Sequence[Row], chosen: Sequence[str] | None) -> list[Row]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.report import _cases as cases
 from symgnn.report import _markup as markup
+from symgnn.report import _outcome_cases as cases
 from symgnn.report._page import document
 from symgnn.report._run_page import Metrics, asked_for, print_metrics, reached, write_run_report
 from symgnn.store import read_json, write_whole

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from symgnn.report import _markup as markup
-from symgnn.report._cases import draw, read_outcome
-from symgnn.report._cases import parts as cases
+from symgnn.report._outcome_cases import draw, read_outcome
+from symgnn.report._outcome_cases import parts as cases
 from symgnn.report._page import DPI, document
 from symgnn.store import read_json, write_whole
 from symgnn.train._baseline import not_beaten

@@ -8,7 +8,7 @@ from typing import Any
 import symgnn.data
 from symgnn.data._registry import dataset
 from symgnn.data._task import Splits
-from symgnn.data.files import _loading as loading
+from symgnn.data.files import _folder_loading as loading
 from symgnn.train._config_errors import in_section
 
 #: Keys of the section that every dataset takes; `drop` names values that no model shall read.

@@ -1,7 +1,7 @@
 """Your own files: structures of many formats, targets from a CSV, splits."""
 
+from symgnn.data.files._folder_loading import load
 from symgnn.data.files._graph_list import Graphs
-from symgnn.data.files._loading import load
 from symgnn.data.files._molecules import Smiles
 from symgnn.data.files._reading import read
 from symgnn.data.files._sample_files import sample

@@ -32,7 +32,7 @@ from symgnn.data.files._formats import files_of, find
 from symgnn.data.files._graph_list import Graphs, Troubles
 from symgnn.data.files._metadata import metadata_of
 from symgnn.data.files._parsing import parse
-from symgnn.data.files._targets import Asked, attach
+from symgnn.data.files._target_columns import Asked, attach
 from symgnn.data.files._units import to_angstrom
 from symgnn.graphs.checks import check_positions
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from symgnn.report._cases import short
+from symgnn.report._outcome_cases import short
 from symgnn.report._palette import ink
 from symgnn.report.figures._style import HEAT_MAP, plain
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from symgnn.report._cases import case_name, short
+from symgnn.report._outcome_cases import case_name, short
 from symgnn.report.figures._style import plain
 
 POINT, MARK = "#134e6f", "#e07b00"
