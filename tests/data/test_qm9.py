@@ -327,10 +327,10 @@ def test_the_split_of_the_paper() -> None:
         ({"targets": "mu"}, "targets: 'mu' is not possible; pass a list"),
         ({"targets": []}, r"targets: \[\] is not possible"),
         ({"validation": 100_000}, "validation: 100000 is not possible"),
-        ({"seed": -1}, "seed: -1 is not possible"),
+        ({"seed": -1}, "seed: is -1; give a whole number"),
         ({"limit": [1, 2]}, r"limit: \[1, 2\] is not possible; pass a number, or one for each"),
-        ({"limit": "few"}, "limit: 'few' is not possible"),
-        ({"jobs": 0, "seed": 9}, "jobs: 0 is not possible"),
+        ({"limit": "few"}, "limit: is 'few'; give a whole number"),
+        ({"jobs": 0, "seed": 9}, "jobs: is 0; give a whole number"),
         ({"source": "nowhere"}, "nowhere: is not there; pass dsgdb9nsd.xyz.tar.bz2"),
     ],
 )

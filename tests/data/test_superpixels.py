@@ -118,7 +118,7 @@ def test_sides_of_different_length() -> None:
         (np.zeros((0, 4)), 5, r"image: shape \(0, 4\) is not possible"),
         (np.full((4, 4), 7.0), 5, "image: values are not in 0 to 255"),
         (np.full((4, 4), np.nan), 5, "image: values are not in 0 to 255"),
-        (np.zeros((4, 4)), 0, "segments: 0 is not possible; pass an integer >= 1"),
+        (np.zeros((4, 4)), 0, "segments: is 0; give a whole number of at least 1"),
     ],
 )
 def test_wrong_images(image: np.ndarray, segments: int, message: str) -> None:

@@ -584,17 +584,32 @@ def test_what_is_not_finite_does_not_vanish(architecture, value):
 
 
 BAD_OPTIONS = {
-    "architecture": ({"architecture": "agm"}, r"^architecture: 'agm': did you mean '.*agn'"),
+    "architecture": (
+        {"architecture": "agm"},
+        r"^architecture: 'agm' is not known; did you mean '.*agn'",
+    ),
     "architecture near": ({"architecture": "combine"}, r"did you mean 'combined'"),
-    "architecture far": ({"architecture": "zzz"}, r"^architecture: 'zzz': .*choose from gn, dgn"),
-    "aggregation": ({"aggregation": "maen"}, r"^aggregation: 'maen': did you mean 'mean'"),
-    "movement": ({"aggregation": {"e-v": "sum"}}, r"^aggregation: 'e-v': did you mean 'e->v'"),
-    "movement's": ({"aggregation": {"e->v": "som"}}, r"^aggregation: 'som': did you mean 'sum'"),
+    "architecture far": (
+        {"architecture": "zzz"},
+        r"^architecture: 'zzz' is not known; choose from gn, dgn",
+    ),
+    "aggregation": (
+        {"aggregation": "maen"},
+        r"^aggregation: 'maen' is not known; did you mean 'mean'",
+    ),
+    "movement": (
+        {"aggregation": {"e-v": "sum"}},
+        r"^aggregation: 'e-v' is not known; did you mean 'e->v'",
+    ),
+    "movement's": (
+        {"aggregation": {"e->v": "som"}},
+        r"^aggregation: 'som' is not known; did you mean 'sum'",
+    ),
     "map": (
         {"coordinate_map": "neighbor-sum"},
-        r"^coordinate_map: 'neighbor-sum': did you mean 'neighbour-sum'",
+        r"^coordinate_map: 'neighbor-sum' is not known; did you mean 'neighbour-sum'",
     ),
-    "task": ({"task": "nodes"}, r"^task: 'nodes': did you mean 'node'"),
+    "task": ({"task": "nodes"}, r"^task: 'nodes' is not known; did you mean 'node'"),
     "hidden": ({"hidden": -3}, r"^hidden: is -3"),
     "hidden float": ({"hidden": 8.0}, r"^hidden: is 8.0"),
     "layers": ({"layers": 0}, r"^layers: is 0"),

@@ -98,7 +98,11 @@ def test_types_that_are_missing_or_not_known_when_predicting(tmp_path: Path) -> 
         ({}, {"node_types": 5}, r"z: graph 0 of train holds 8; model\.node_types is 5"),
         ({"x": "some"}, {}, r"z: graph 2 of train has none, unlike those before"),
         ({}, {"node_types": -1}, r"model\.node_types: is -1; give a whole number"),
-        ({}, {"node_types": "atms"}, r"model\.node_types: 'atms': did you mean 'atoms'"),
+        (
+            {},
+            {"node_types": "atms"},
+            r"model\.node_types: 'atms' is not known; did you mean 'atoms'",
+        ),
     ],
     ids=str,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING
+
+from symgnn._argument_checks import unknown_name
 
 if TYPE_CHECKING:
     from symgnn.bench._suite import Suite
@@ -24,9 +25,7 @@ SUITES = {
 def check_name(name: str) -> None:
     """Refuse the name of no suite, and name the nearest."""
     if name not in SUITES:
-        near = difflib.get_close_matches(name, SUITES, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"bench: {name!r}: {hint}choose from {', '.join(SUITES)}")
+        raise ValueError(unknown_name("bench", name, SUITES, "known"))
 
 
 def suite_named(name: str) -> Suite:

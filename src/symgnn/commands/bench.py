@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from symgnn._argument_checks import check_count
+
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
@@ -48,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
         for name, title in SUITES.items():
             console.print(f"[bold]{name}[/]  {title}")
         return 0
-    if options.threads is not None and options.threads < 1:
-        raise ValueError(f"--threads: is {options.threads}; give at least 1")
+    if options.threads is not None:
+        check_count("--threads", options.threads)
     for name in options.names:
         check_name(name)
     if options.out is not None:

@@ -12,8 +12,6 @@ any dimension, not only in 3.
 
 from __future__ import annotations
 
-import math
-import numbers
 import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -25,8 +23,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+from symgnn._argument_checks import check_count, check_positive
 from symgnn.data._npz import load_npz
-from symgnn.data._parallel import integer
 from symgnn.graphs.budget import require_memory
 from symgnn.progress import OnProgress, bar
 
@@ -69,12 +67,12 @@ def simulate_charged(
     (N / 5)^(1/n); velocities have norm 0.5 and a uniform direction. The same seed gives the same
     states, and with a smaller `count` the first of them; the first `skip` are left out.
     """
-    count = integer("count", count, 1)
-    skip = integer("skip", skip, 0)
-    particles = integer("particles", particles, 1)
-    dimension = integer("dimension", dimension, 1)
+    count = check_count("count", count, 1)
+    skip = check_count("skip", skip, 0)
+    particles = check_count("particles", particles, 1)
+    dimension = check_count("dimension", dimension, 1)
     for part in seed if isinstance(seed, Sequence) else (seed,):
-        if integer("seed", part, 0) >= 2**32:
+        if check_count("seed", part, 0) >= 2**32:
             raise ValueError(f"seed: {part} is not possible; pass an integer below 2**32")
     drawn, normal = np.random.RandomState(seed), np.empty((count, 2, dimension, particles))
     charge = np.empty((count, particles))
@@ -117,13 +115,12 @@ def integrate_charged(
     nearer than about 0.1) momentum is not kept, and the trajectory depends on the axes.
     """
     _check_state(pos, vel, charge)
-    every = integer("every", every, 1)
+    every = check_count("every", every, 1)
     listed = frames if isinstance(frames, Sequence) else ()
-    wanted = [integer("frames", frame, 0) for frame in listed]
+    wanted = [check_count("frames", frame, 0) for frame in listed]
     if not wanted or any(first >= second for first, second in pairwise(wanted)):
         raise ValueError(f"frames: {frames!r} is not possible; pass a list of rising integers")
-    if not (isinstance(step, numbers.Real) and math.isfinite(step) and step > 0):
-        raise ValueError(f"step: {step!r} is not possible; pass a number > 0, such as {STEP}")
+    check_positive("step", step, f"such as {STEP}")
 
     # trajectories last, [N, n, T], so that each operation runs over contiguous memory
     require_memory(
@@ -211,12 +208,12 @@ class NBody(InMemoryDataset):
         if split not in SPLITS:
             raise ValueError(f"split: {split!r} is not known; choose from {', '.join(SPLITS)}")
         sizes = {"train": train, "validation": validation, "test": test}
-        count = [integer(name, size, 1) for name, size in sizes.items()][SPLITS.index(split)]
-        seed = integer("seed", seed, 0)
-        particles = integer("particles", particles, 1)
-        dimension = integer("dimension", dimension, 1)
-        start = integer("start", start, 0)
-        stop = integer("stop", stop, start + 1)
+        count = [check_count(name, size, 1) for name, size in sizes.items()][SPLITS.index(split)]
+        seed = check_count("seed", seed, 0)
+        particles = check_count("particles", particles, 1)
+        dimension = check_count("dimension", dimension, 1)
+        start = check_count("start", start, 0)
+        stop = check_count("stop", stop, start + 1)
         require_memory(
             f"particles: {count:,} complete graphs of {particles:,} have {{count}} edges",
             count * particles * (particles - 1),

@@ -8,7 +8,7 @@ from typing import TypeAlias, overload
 import numpy as np
 from torch_geometric.data import Data
 
-from symgnn.data._parallel import integer
+from symgnn._argument_checks import check_count
 
 #: Signature: row -> Data
 Build: TypeAlias = Callable[[int], Data]
@@ -53,7 +53,7 @@ def limits(limit: int | Sequence[int] | None) -> tuple[int | None, int | None, i
             f"limit: {limit!r} is not possible; pass a number, or one for each of train, "
             "validation and test"
         )
-    first, second, third = (integer("limit", each, 1) for each in (listed * 3)[:3])
+    first, second, third = (check_count("limit", each, 1) for each in (listed * 3)[:3])
     return first, second, third
 
 

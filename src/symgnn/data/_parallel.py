@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import numbers
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
+from symgnn._argument_checks import check_count
 from symgnn.progress import OnProgress, bar
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ def in_parallel(
     The processes are new ones, so a script that asks for more than one must be importable: what it
     runs stands behind `if __name__ == "__main__"`.
     """
-    jobs = min(integer("jobs", jobs, 1), max(len(items), 1))
+    jobs = min(check_count("jobs", jobs, 1), max(len(items), 1))
     with bar(text, progress) as on_progress:
         if jobs == 1:
             return _collect(map(function, items), len(items), on_progress)
@@ -51,10 +51,3 @@ def _collect(results: Iterator[R], total: int, on_progress: OnProgress | None) -
 def chunks(count: int, size: int) -> list[slice]:
     """`count` rows in slices of at most `size`."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def integer(name: str, value: object, least: int) -> int:
-    """An option that is an integer; where it is not, the error names it."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name}: {value!r} is not possible; pass an integer >= {least}")
-    return int(value)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from itertools import permutations, product
 
@@ -13,6 +11,8 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 from torch_geometric.data import Data
+
+from symgnn._argument_checks import check_count, unknown_name
 
 _PHI = (1.0 + math.sqrt(5.0)) / 2.0
 
@@ -106,36 +106,27 @@ _SPECIALS: dict[str, tuple[int, Callable[[], np.ndarray]]] = {
 }
 
 
-def _check_dimension(dimension: object) -> int:
-    if isinstance(dimension, bool) or not isinstance(dimension, numbers.Integral) or dimension < 1:
-        raise ValueError(f"dimension must be an integer >= 1, got {dimension!r}")
-    return int(dimension)
-
-
 def _vertices(name: str, dimension: int | None) -> np.ndarray:
     """Vertices of one polytope, `[N, n]` in float64, centred, with circumradius 1."""
     if dimension is not None:
-        dimension = _check_dimension(dimension)
+        dimension = check_count("dimension", dimension)
     if name in _SPECIALS:
         own, special = _SPECIALS[name]
         if dimension not in (None, own):
             raise ValueError(
-                f"the {name} lives in dimension {own}, got dimension={dimension}; "
-                f"pass {own} or leave it out"
+                f"dimension: is {dimension}, but the {name} has dimension {own}; pass {own} or "
+                "leave it out"
             )
         return special()
     if name in _FAMILIES:
         least, family = _FAMILIES[name]
         if dimension is None:
-            raise ValueError(f"the {name} exists in every dimension: pass dimension=n")
+            raise ValueError(f"dimension: is missing; pass that of the {name}, such as 3")
         if dimension < least:
-            raise ValueError(f"the {name} needs dimension >= {least}, got {dimension}")
+            raise ValueError(f"dimension: is {dimension}; the {name} needs at least {least}")
         return family(dimension)
     known = [*_FAMILIES, *_SPECIALS]
-    nearest = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.0)[0]
-    raise ValueError(
-        f"unknown polytope name {name!r}: did you mean {nearest!r}? Known: {', '.join(known)}"
-    )
+    raise ValueError(unknown_name("name", name, known, "a regular polytope"))
 
 
 def _edges(points: np.ndarray) -> Tensor:
@@ -184,7 +175,7 @@ def polytopes(dimension: int, dtype: torch.dtype = torch.float32) -> list[Data]:
     Returns:
         One `Data` per class: as `polytope` gives it, and `y`.
     """
-    dimension = _check_dimension(dimension)
+    dimension = check_count("dimension", dimension)
     names = list(_FAMILIES)[: min(dimension, 3)]
     names += [name for name, (own, _) in _SPECIALS.items() if own == dimension]
     graphs = [polytope(name, dimension, dtype) for name in names]

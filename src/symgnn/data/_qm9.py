@@ -18,10 +18,11 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import check_count
 from symgnn.data._bonds import BOND_TYPES, Origin, find_bonds, rdkit
 from symgnn.data._dataset_store import Arrays, PathLike, cache, prepared
 from symgnn.data._packed_graphs import PackedGraphs, limits, starts
-from symgnn.data._parallel import chunks, in_parallel, integer
+from symgnn.data._parallel import chunks, in_parallel
 from symgnn.data._qm9_files import COLUMNS, MOLECULES, NUMBERS, read_molecules
 from symgnn.data._task import Splits, Task
 
@@ -124,7 +125,7 @@ def split(count: int, *, seed: int, validation: int) -> list[np.ndarray]:
 
     Of fewer molecules than all, parts of the same proportion.
     """
-    validation, seed = integer("validation", validation, 0), integer("seed", seed, 0)
+    validation, seed = check_count("validation", validation, 0), check_count("seed", seed, 0)
     if validation >= TRAINING:
         raise ValueError(f"validation: {validation} is not possible; there are {TRAINING} to train")
     training = TRAINING if count == MOLECULES else round(count * TRAINING / MOLECULES)

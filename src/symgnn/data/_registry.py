@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import check_count, check_positive, suggestion
 from symgnn.data import _image_files as image_files
 from symgnn.data import _qm9_files as qm9_files
 from symgnn.data import _tsp as tsp
 from symgnn.data._dataset_store import PathLike, Source, adopt, cache, find
 from symgnn.data._nbody import NBody
 from symgnn.data._packed_graphs import limits
-from symgnn.data._parallel import integer
 from symgnn.data._polytope_sets import Polytopes
 from symgnn.data._qm9 import load_qm9
 from symgnn.data._superpixel_sets import IMAGE_SETS, load_superpixels
@@ -99,7 +98,7 @@ def load_polytopes(
 
     One of each to train on, and `copies` of each, transformed, to validate and test on.
     """
-    integer("copies", copies, 1)
+    check_count("copies", copies, 1)
     make = partial(Polytopes, dimension, node_features=node_features)
     train = make()
     validation = make(transformation, copies, seed=2 * seed)
@@ -186,9 +185,7 @@ for _dimension, _kinds in ((3, 5), (4, 6), (5, 3)):
 def dataset(name: str) -> Dataset:
     """The dataset with this name."""
     if name not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(DATASETS)}"
-        raise ValueError(f"name: {name!r} is not a dataset; {hint}")
+        raise ValueError(f"name: {name!r} is not a dataset; {suggestion(name, DATASETS)}")
     return DATASETS[name]
 
 
@@ -204,22 +201,20 @@ def load(name: str, **options: Any) -> Splits:
     known = found.options
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
+            hint = suggestion(option, known)
             raise ValueError(f"{option}: is not an option of {name}; {hint}")
     _check_kinds(found, options)
     return found.load(**options)
 
 
 def _check_kinds(found: Dataset, options: dict[str, Any]) -> None:
-    """What is yes or no is nothing else, and coordinates are neither mirrored nor lost."""
+    """Booleans must be booleans, and the scale of coordinates a positive number."""
     parameters = inspect.signature(found.load).parameters
     for name, value in options.items():
         if isinstance(parameters[name].default, bool) and not isinstance(value, bool):
             raise ValueError(f"{name}: is {value!r}; give true or false")
-    scale = options.get("scale")
-    if scale is not None and not (isinstance(scale, int | float) and 0 < scale < float("inf")):
-        raise ValueError(f"scale: is {scale!r}; give a positive number")
+    if options.get("scale") is not None:
+        check_positive("scale", options["scale"])
 
 
 def get(

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import check_positive
+
 #: The values of a graph that are lengths, or lengths over time, and go with a change of scale.
 LENGTHS = ("pos", "vel")
 #: The attribute of a graph: a float; in a batch, a tensor `[G]`.
@@ -132,8 +134,7 @@ def carrying(graphs: Sequence[Data], scale: float, what: str) -> Sequence[Data]:
 
     Of a lazy sequence the first graph stands for all. Graphs without a scale are copied.
     """
-    if not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale: is {scale!r}; give a positive number")
+    check_positive("scale", scale)
     lazy = not isinstance(graphs, list | tuple)
     missing = False
     for number in range(min(len(graphs), 1) if lazy else len(graphs)):

@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data._parallel import integer
+from symgnn._argument_checks import check_count
 
 NEIGHBOURS = 8
 #: By the number of channels: compactness, and superpixels asked for beyond those wanted.
@@ -70,7 +70,7 @@ def graph(
 def superpixels(image: np.ndarray | Tensor, segments: int) -> np.ndarray:
     """The number of the superpixel of each pixel, `[H, W]`, from 0, at most `segments` of them."""
     slic, rgb2lab = _skimage()
-    segments = integer("segments", segments, 1)
+    segments = check_count("segments", segments, 1)
     pixels = _checked(image)
     height, width, channels = pixels.shape
     values = (rgb2lab(pixels) if channels == 3 else pixels).astype(np.float64)

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import check_count
 from symgnn.data._dataset_store import (
     BAD_ZIP,
     Arrays,
@@ -32,7 +33,7 @@ from symgnn.data._dataset_store import (
     prepared,
 )
 from symgnn.data._packed_graphs import PackedGraphs, limits, starts
-from symgnn.data._parallel import in_parallel, integer
+from symgnn.data._parallel import in_parallel
 from symgnn.data._task import Splits, Task
 from symgnn.data._tours import SECONDS_PER_NODE, solve
 from symgnn.graphs import knn_graph
@@ -163,7 +164,7 @@ def load_tsp(
             packed = _generated(
                 root,
                 count,
-                seed=(integer("seed", seed, 0), number),
+                seed=(check_count("seed", seed, 0), number),
                 nodes=nodes,
                 seconds_per_node=seconds_per_node,
                 jobs=jobs,
@@ -233,10 +234,10 @@ def generate(
     The same seed gives the same points, and with a smaller `count` the first of them; the tours are
     those of :func:`symgnn.data._tours.solve`, in `seconds_per_node` each.
     """
-    least, largest = (integer("nodes", number, 4) for number in nodes)
+    least, largest = (check_count("nodes", number, 4) for number in nodes)
     if least > largest:
         raise ValueError(f"nodes: {least} to {largest} is not possible; pass the smaller one first")
-    generators = np.random.default_rng(seed).spawn(integer("count", count, 1))
+    generators = np.random.default_rng(seed).spawn(check_count("count", count, 1))
     points = [each.random((each.integers(least, largest + 1), 2)) for each in generators]
     solver = partial(solve, seconds_per_node=seconds_per_node)
     tours = in_parallel(solver, points, jobs=jobs, text=text, progress=progress)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from symgnn._argument_checks import check_count
 from symgnn.data._image_files import Part, read_images
 from symgnn.data._nbody import simulate_charged
-from symgnn.data._parallel import integer
 from symgnn.data._registry import dataset, load
 from symgnn.data._superpixel_sets import IMAGE_SETS
 from symgnn.data._superpixels import superpixels
@@ -27,7 +27,7 @@ def draw_sample(name: str, index: int, out: Path, *, split: str = "train", **opt
         raise ValueError("matplotlib is not installed; pip install symgnn[plot]") from None
     if split not in SPLITS:
         raise ValueError(f"split: {split!r} is not known; choose from {', '.join(SPLITS)}")
-    index = integer("index", index, 0)
+    index = check_count("index", index, 0)
     if "limit" in dataset(name).options:
         options["limit"] = [index + 1 if each == split else 1 for each in SPLITS]
     splits = load(name, **options)

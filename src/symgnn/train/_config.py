@@ -7,7 +7,6 @@ The sections `data` and `model` are handed on as they are, to :mod:`symgnn.train
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import re
 import types
@@ -18,6 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
+from symgnn._argument_checks import check_count, suggestion
 from symgnn.nn.build import BUILD_OPTIONS, build, network_named
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import Network
@@ -102,10 +102,8 @@ def check_keys(section: str, given: Iterable[Any], known: Sequence[str]) -> None
     """Refuse a key that is not known, with the nearest one that is."""
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, 1, 0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
             name = f"{section}.{key}" if section else key
-            raise ValueError(f"{name}: is not known; {hint}")
+            raise ValueError(f"{name}: is not known; {suggestion(key, known)}")
 
 
 def check_data(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,9 +119,8 @@ def check_data(given: Mapping[str, Any]) -> dict[str, Any]:
                 "missing labels; this is for your own files, with data.path"
             )
     check_keys("data", given, known_keys(given))
-    folds = given.get("folds")
-    if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or folds < 2):
-        raise ValueError(f"data.folds: is {folds!r}; give a whole number of at least 2")
+    if given.get("folds") is not None:
+        check_count("data.folds", given["folds"], 2)
     return dict(given)
 
 
@@ -226,7 +223,7 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         text = "none" if value is None else str(value)
         if text not in choices:
-            raise ValueError(f"{name}: is {value!r}; choose from {', '.join(choices)}")
+            raise ValueError(f"{name}: is {value!r}; {suggestion(value, choices, listed=True)}")
         return text
     if get_origin(kind) in (Union, types.UnionType):
         if value is None or value == "none":

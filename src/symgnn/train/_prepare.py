@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import unknown_name
 from symgnn.data._task import Splits, Task
-from symgnn.data.files._csv_table import not_among
 from symgnn.nn import Model, build
 from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
 from symgnn.nn.node_types import ATOMS, TypeColumns
@@ -237,7 +237,7 @@ def check_drop(graph: Data, drop: Sequence[str]) -> None:
     for name in drop:
         if name not in known:
             known = sorted(set(known))
-            raise ValueError(not_among("data.drop", name, known, "a value that can be left out"))
+            raise ValueError(unknown_name("data.drop", name, known, "a value that can be left out"))
 
 
 def check_same(record: Mapping[str, Any], now: Mapping[str, Any], what_else: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from symgnn._argument_checks import check_at_least, check_count, check_positive
+
 
 @dataclass(frozen=True)
 class Training:
@@ -45,14 +47,16 @@ class Training:
             least[name] = 1
         for name, bound in least.items():
             given = getattr(self, name)
-            if given is not None and not given >= bound:
-                raise ValueError(f"train.{name}: is {given}; give at least {bound}")
+            if given is not None and name in ("warmup", "weight_decay"):
+                check_at_least(f"train.{name}", given, bound)
+            elif given is not None:
+                check_count(f"train.{name}", given, bound)
         if self.seed + self.seeds > 2**63:
             raise ValueError(f"train.seed: is {self.seed}; give a number below 2**63")
         for name in ("learning_rate", "clip"):
             given = getattr(self, name)
-            if given is not None and not 0 < given < float("inf"):
-                raise ValueError(f"train.{name}: is {given}; give a positive number")
+            if given is not None:
+                check_positive(f"train.{name}", given)
         if not 0 < self.plateau_factor < 1:
             given = self.plateau_factor
             raise ValueError(f"train.plateau_factor: is {given}; give a number between 0 and 1")

@@ -16,9 +16,9 @@ from torch.utils.data import Dataset
 from torch_geometric.data import Batch, Data
 
 import symgnn.data
+from symgnn._argument_checks import unknown_name
 from symgnn.data._rescaling import AtScale, at_scale
 from symgnn.data._task import Splits, Task
-from symgnn.data.files._csv_table import not_among
 from symgnn.nn import Model
 from symgnn.store import read_json, write_json, write_whole
 from symgnn.train import _run_data as run_data
@@ -223,7 +223,7 @@ class Run(nn.Module):
         """Graphs to measure on: those of a split, or those given."""
         if isinstance(given, str):
             if given not in SPLITS:
-                raise ValueError(not_among("split", given, SPLITS, "a split"))
+                raise ValueError(unknown_name("split", given, SPLITS, "a split"))
             return getattr(self.splits(), given)
         if isinstance(given, Data):
             given = given.to_data_list() if isinstance(given, Batch) else [given]

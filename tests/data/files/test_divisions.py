@@ -233,7 +233,7 @@ def test_what_cannot_be_divided(options: dict, said: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"folds": 1, "fold": 1}, "^folds: 1 is not possible"),
+        ({"folds": 1, "fold": 1}, "^folds: is 1; give a whole number of at least 2"),
         ({"folds": 3, "fold": 4}, "^fold: is 4; give a number from 1 to 3"),
         ({"folds": 3}, "^fold: is missing"),
         ({"fold": 3}, "^folds: is missing"),

@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
+from symgnn._argument_checks import shown
 from symgnn.data._npz import load_npz
 from symgnn.data._rescaling import LENGTHS, SCALE, as_number
-from symgnn.data.files._csv_table import shown
 from symgnn.data.files._file_structure import FileStructure, How, Piece
 
 FIELDS = ("z", "x", "edge_attr", "face")

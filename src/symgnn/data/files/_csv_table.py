@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+
+from symgnn._argument_checks import shown, unknown_name
 
 DELIMITERS = ",;\t"
 
@@ -35,7 +36,7 @@ class CsvTable:
         """The cells of a column; `option` is the one that named it."""
         if column not in self.columns:
             raise ValueError(
-                not_among(option, column, self.columns, f"a column of {self.path.name}")
+                unknown_name(option, column, self.columns, f"a column of {self.path.name}")
             )
         at = self.columns[column]
         return [row[at] for row in self.cells]
@@ -92,22 +93,6 @@ def _name_and_unit(cell: str) -> tuple[str, str]:
     """The header "gap [eV]" is the column gap, in eV."""
     match = re.fullmatch(r"(.*\S)\s*\[(.*)\]", cell)
     return (match[1], match[2].strip()) if match else (cell, "")
-
-
-def not_among(option: str, given: object, known: Iterable[str], what: str) -> str:
-    """The message on a wrong name: the nearest right one, and all that there are."""
-    names = list(known)
-    lower = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(str(given).lower(), lower, 1, 0.5)
-    hint = f"did you mean {lower[near[0]]!r}? There are" if near else "there are"
-    listed = ", ".join(map(shown, names[:12])) + (", ..." if len(names) > 12 else "")
-    return f"{option}: {shown(given)!r} is not {what}; {hint} {listed or 'none'}"
-
-
-def shown(value: object) -> str:
-    """A value as a message shows it: a long one by its beginning and end."""
-    text = str(value)
-    return text if len(text) <= 100 else f"{text[:60]} ... {text[-30:]}"
 
 
 def is_number(cell: object) -> bool:

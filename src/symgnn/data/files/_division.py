@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
-from symgnn.data._parallel import integer
+from symgnn._argument_checks import check_count, unknown_name
 from symgnn.data._task import Task
-from symgnn.data.files._csv_table import not_among
 from symgnn.data.files._graph_list import Graphs
 from symgnn.data.files._metadata import called, column_of
 from symgnn.data.files._partition import (
@@ -40,7 +39,7 @@ class Division:
         """Checked; a column alone names the parts."""
         by = by or ("random" if column is None else "column")
         if by not in WAYS:
-            raise ValueError(not_among("by", by, WAYS, "a way to divide graphs"))
+            raise ValueError(unknown_name("by", by, WAYS, "a way to divide graphs"))
         if column is not None and not isinstance(column, str):
             raise ValueError(f"column: is {column!r}; give the name of one column")
         if by in ("column", "group") and not column:
@@ -74,7 +73,7 @@ class Division:
     def folds(self, graphs: Graphs, task: Task, k: int | None, seed: int) -> list[list[int]]:
         """The indices of each fold."""
         if k is not None:
-            integer("k", k, 2)
+            check_count("k", k, 2)
         if self.by == "column":
             keys = self.keys(graphs)
             names = sorted(set(keys), key=_in_order)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import FaceToEdge
 
-from symgnn.data.files._csv_table import not_among
+from symgnn._argument_checks import unknown_name
 from symgnn.data.files._file_structure import FileStructure, require
 from symgnn.graphs.checks import check_edges
 from symgnn.graphs.neighbours import knn_graph, radius_graph
@@ -27,7 +27,7 @@ class NoSuchEdgesError(ValueError):
 def check_choice(edges: str | None, radius: float | None, k: int | None) -> str | None:
     """The edges that are meant: naming a radius or a number says enough."""
     if edges is not None and edges not in get_args(Edges):
-        raise ValueError(not_among("edges", edges, get_args(Edges), "known"))
+        raise ValueError(unknown_name("edges", edges, get_args(Edges), "known"))
     for name, value, choice in (("radius", radius, "radius"), ("k", k, "neighbours")):
         if value is not None and edges is None:
             edges = choice

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from symgnn.data.files._csv_table import as_numbers, not_among
+from symgnn._argument_checks import unknown_name
+from symgnn.data.files._csv_table import as_numbers
 from symgnn.data.files._file_structure import FileStructure, require
 
 
@@ -63,7 +64,7 @@ def chosen(structure: FileStructure, level: str, name: str, option: str) -> np.n
     values = structure.values[level]
     if name not in values:
         what = f"a value that {structure.where} has for each {level}"
-        raise ValueError(not_among(option, name, values, what))
+        raise ValueError(unknown_name(option, name, values, what))
     array = values[name]
     width = max(1, array[:1].size)
     try:

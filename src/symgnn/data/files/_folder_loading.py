@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from symgnn.data._parallel import integer
+from symgnn._argument_checks import check_count, unknown_name
 from symgnn.data._task import Splits
-from symgnn.data.files._csv_table import not_among
 from symgnn.data.files._graph_list import Graphs
 from symgnn.data.files._reading import listed, read
 from symgnn.data.files._splitting import folds as make_folds
@@ -69,7 +68,7 @@ def load(
     every = load_folds(
         path=path, split=split, folds=folds, fractions=fractions, scale=scale, seed=seed, **reading
     )
-    if integer("fold", fold, 1) > len(every):
+    if check_count("fold", fold, 1) > len(every):
         raise ValueError(f"fold: is {fold}; give a number from 1 to {len(every)}")
     return every[fold - 1]  # type: ignore[operator]
 
@@ -85,7 +84,7 @@ def load_folds(
     **reading: Any,
 ) -> list[Splits]:
     """The splits of every fold, from files that are read once; options are those of `load`."""
-    integer("folds", folds, 2)
+    check_count("folds", folds, 2)
     if fractions is not None:
         raise ValueError("fractions: folds have their own sizes; leave it out")
     division = _division(split)
@@ -106,7 +105,7 @@ def _division(split: str | Mapping[str, Any] | None) -> dict[str, Any]:
         )
     for name in split:
         if name not in SPLIT:
-            raise ValueError(not_among("split", name, SPLIT, "a key of split"))
+            raise ValueError(unknown_name("split", name, SPLIT, "a key of split"))
     return dict(split)
 
 
@@ -135,7 +134,7 @@ def _read(
     """
     for name in reading:
         if name not in READING:
-            raise ValueError(not_among("data", name, OPTIONS, "an option of files"))
+            raise ValueError(unknown_name("data", name, OPTIONS, "an option of files"))
     is_one = isinstance(path, str | os.PathLike)
     column = division.get("column")
     others = listed(reading.get("metadata"), "metadata") or []

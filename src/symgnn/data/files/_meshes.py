@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files._csv_table import shown
+from symgnn._argument_checks import shown
 from symgnn.data.files._file_structure import FileStructure, How, Piece
 
 SUFFIXES = (".obj", ".ply", ".stl", ".off")

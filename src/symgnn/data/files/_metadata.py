@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.files._csv_table import not_among
+from symgnn._argument_checks import unknown_name
 from symgnn.data.files._file_structure import FileStructure
 from symgnn.data.files._target_types import label_of
 
@@ -52,7 +52,7 @@ def column_of(graphs: Sequence[Data], metadata: Metadata, column: str) -> list[s
         if all(value is None for value in values):
             known = list(metadata) or sorted(set().union(*(graph.keys() for graph in graphs)))
             raise ValueError(
-                not_among("column", column, known, "a column, or one value of each graph")
+                unknown_name("column", column, known, "a column, or one value of each graph")
             )
     for index, value in enumerate(values):
         if not value or value.lower() == "nan":

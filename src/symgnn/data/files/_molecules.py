@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from symgnn.data.files._csv_table import read_table, shown
+from symgnn._argument_checks import shown
+from symgnn.data.files._csv_table import read_table
 from symgnn.data.files._file_structure import FileStructure, How, Piece, Rows, require
 
 END = "$$$$"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from symgnn.data._parallel import integer
+from symgnn._argument_checks import check_count, check_positive, unknown_name
 from symgnn.data.files import _atoms as atoms
 from symgnn.data.files import _molecules as molecules
 from symgnn.data.files._arrays import from_graph
@@ -24,7 +23,6 @@ from symgnn.data.files._assembly import (
     check_targets,
     feature_names,
 )
-from symgnn.data.files._csv_table import not_among
 from symgnn.data.files._edges import check_choice, edges_used
 from symgnn.data.files._features import elements_of
 from symgnn.data.files._file_structure import FileStructure, How, check_sizes
@@ -130,12 +128,11 @@ def read(
         if flag not in (True, False, None):
             raise ValueError(f"{name}: is {flag!r}; give true or false")
     positions = listed(positions, "positions")
-    how = How(id, tuple(positions or ()), conformers, directed, cell, integer("seed", seed, 0))
+    how = How(id, tuple(positions or ()), conformers, directed, cell, check_count("seed", seed, 0))
     troubles = Troubles(on_error)
     given = _paths(paths)
-    integer("workers", workers, 0)
-    if not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale: is {scale!r}; give a positive number, 1.0 to change nothing")
+    check_count("workers", workers, 0)
+    check_positive("scale", scale, "1.0 to change nothing")
     on_disk = [path for path in given if not _is_structure(path)]
     table = None if targets is None else locate(targets, on_disk)
     columns = listed(columns, "columns")
@@ -192,7 +189,7 @@ def read(
     known = metadata_of(structures)
     for name in others:
         if name not in known:
-            raise ValueError(not_among("metadata", name, known, "a column of the files"))
+            raise ValueError(unknown_name("metadata", name, known, "a column of the files"))
     options = {
         # as they were made, so that further files get edges of the same kind, or are refused
         "edges": used.pop() if len(used) == 1 else edges,

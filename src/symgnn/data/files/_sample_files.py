@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from symgnn.data.files._csv_table import not_among
+from symgnn._argument_checks import unknown_name
 
 ROOT = Path(__file__).parents[1] / "samples" / "own"
 
@@ -13,5 +13,5 @@ def sample(name: str) -> Path:
     """The folder of a sample: "molecules", "sdf", "smiles", "meshes", "points" or "network"."""
     known = sorted(path.name for path in ROOT.iterdir() if path.is_dir())
     if name not in known:
-        raise ValueError(not_among("sample", name, known, "known"))
+        raise ValueError(unknown_name("sample", name, known, "known"))
     return ROOT / name

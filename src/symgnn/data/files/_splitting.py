@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +10,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import check_positive, unknown_name
 from symgnn.data._rescaling import LENGTHS, common_scale, multiplied, stamp
 from symgnn.data._task import Splits, Task
-from symgnn.data.files._csv_table import not_among
 from symgnn.data.files._division import FRACTIONS, Division
 from symgnn.data.files._graph_list import Graphs
 from symgnn.data.files._metadata import called
@@ -143,12 +142,11 @@ def _splits(
 ) -> Splits:
     """The graphs with these indices, scaled."""
     if missing not in (None, "error", "mask"):
-        raise ValueError(not_among("missing", missing, ("error", "mask"), "known"))
+        raise ValueError(unknown_name("missing", missing, ("error", "mask"), "known"))
     chosen = [[graphs[index] for index in part] for part in parts]
     if scale is None:
         scale = unit_scale(chosen[0])
-    elif not isinstance(scale, int | float) or not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale: is {scale!r}; give a positive number, 1.0 to change nothing")
+    check_positive("scale", scale, "1.0 to change nothing")
     train, validation, test = ([scaled(graph, scale, task) for graph in part] for part in chosen)
     in_all = common_scale([train])
     about = {

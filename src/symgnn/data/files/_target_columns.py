@@ -10,8 +10,9 @@ from typing import get_args
 
 import numpy as np
 
+from symgnn._argument_checks import unknown_name
 from symgnn.data._task import VECTOR_LEVELS, Kind, Level, Task
-from symgnn.data.files._csv_table import CsvTable, not_among, read_table
+from symgnn.data.files._csv_table import CsvTable, read_table
 from symgnn.data.files._features import as_columns
 from symgnn.data.files._file_structure import FileStructure
 from symgnn.data.files._graph_list import Troubles
@@ -51,7 +52,7 @@ class Asked:
             ("missing", self.missing, ("error", "mask")),
         ):
             if given is not None and given not in known:
-                raise ValueError(not_among(name, given, known, "known"))
+                raise ValueError(unknown_name(name, given, known, "known"))
         turns = self.level == "coordinates" or self.level in VECTOR_LEVELS
         if turns and self.kind == "classification":
             raise ValueError(f"kind: {self.level} are numbers, not classes; leave it out")
@@ -349,5 +350,5 @@ def _not_there(
         for name in wanted:
             if name not in has(structure):
                 what = f"a value of {structure.where}"
-                return not_among("columns", name, has(structure), what)
+                return unknown_name("columns", name, has(structure), what)
     return f"columns: {', '.join(wanted)} are values of different things; pass level=..."

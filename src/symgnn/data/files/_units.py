@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial import cKDTree
 
-from symgnn.data.files._csv_table import not_among
+from symgnn._argument_checks import unknown_name
 from symgnn.data.files._file_structure import FileStructure, require
 
 #: In Angstrom.
@@ -28,7 +28,7 @@ def to_angstrom(structures: Sequence[FileStructure], units: str | None) -> float
     if units is None:
         check_units(molecules)
     elif units not in UNITS:
-        raise ValueError(not_among("units", units, UNITS, "a known length of atoms"))
+        raise ValueError(unknown_name("units", units, UNITS, "a known length of atoms"))
     else:
         for structure in molecules:
             structure.pos = structure.pos * UNITS[units]
