@@ -43,18 +43,6 @@ def code_lines(path: Path) -> int:
     return len(held)
 
 
-def imports(path: Path) -> set[str]:
-    """The modules that a file imports, those inside functions and type checks too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name}: write imports in full"
-            found.add(str(node.module))
-    return found
-
-
 @pytest.mark.parametrize("name", MATHEMATICS)
 def test_the_mathematics_does_not_mention_speed(name: str) -> None:
     lines = (NN / f"{name}.py").read_text().splitlines()
@@ -85,20 +73,6 @@ def test_speed_is_only_known_to_the_engine() -> None:
         str(path.relative_to(NN)) for path in NN.rglob("*.py") if asks.search(path.read_text())
     }
     assert all(name.startswith("_engine/") for name in found), found
-
-
-def test_direction_of_imports() -> None:
-    """geometry -> graphs -> nn; nothing below knows what is above."""
-    root = NN.parent
-    above = ("data", "train", "audit", "experiments", "bench", "commands", "report", "demo", "cli")
-    allowed = {"geometry": (), "graphs": ("geometry",), "nn": ("geometry", "graphs")}
-    for room, below in allowed.items():
-        for path in (root / room).rglob("*.py"):
-            for module in imports(path):
-                if module.startswith("symgnn."):
-                    other = module.split(".")[1]
-                    assert other == room or other in below, f"{path}: imports {module}"
-                    assert other not in above
 
 
 def test_no_global_of_the_engine_is_changed() -> None:

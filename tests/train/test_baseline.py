@@ -10,7 +10,8 @@ import torch
 import symgnn
 from symgnn.cli import main
 from symgnn.data._task import Task
-from symgnn.train._baseline import Baseline, baseline, headlines, not_beaten
+from symgnn.report._record_lines import not_beaten
+from symgnn.train._baseline import Baseline, baseline, headlines
 from symgnn.train._metrics import Judge, Metrics, Scaler, balanced
 
 pytestmark = pytest.mark.usefixtures("one_thread")

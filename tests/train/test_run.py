@@ -13,9 +13,9 @@ from torch_geometric.data import Batch
 import symgnn
 from symgnn.cli import main
 from symgnn.data import _registry as registry
+from symgnn.report._run_log import read_log
 from symgnn.train import _run_data as run_data
 from symgnn.train._checkpoint import read_checkpoint
-from symgnn.train._checkpointing import read_log
 from symgnn.train._config import Config, resolve
 from symgnn.train._loader import Batches
 from symgnn.train._prepare import make_model

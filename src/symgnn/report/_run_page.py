@@ -18,9 +18,9 @@ from symgnn.report import _markup as markup
 from symgnn.report._outcome_cases import draw, read_outcome
 from symgnn.report._outcome_cases import parts as cases
 from symgnn.report._page import DPI, document
+from symgnn.report._record_lines import missing_line, not_beaten
+from symgnn.report._run_log import read_log
 from symgnn.store import read_json, write_whole
-from symgnn.train._baseline import not_beaten
-from symgnn.train._missing import missing_line
 
 #: Numbers of splits: `{split: {name: {"mean", "deviation", "values", "baseline", ...}}}`.
 Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -77,7 +77,7 @@ def write_run_report(directory: str | os.PathLike[str]) -> Path:
     record, metrics = read_json(directory / "run.json"), read_json(directory / "metrics.json")
     if not isinstance(record, dict) or not isinstance(metrics, dict):
         raise ValueError(f"{directory}: has no run that was measured; use symgnn train first")
-    log = [row for path in sorted(directory.glob("seed*/log.csv")) for row in _log(path)]
+    log = [row for path in sorted(directory.glob("seed*/log.csv")) for row in read_log(path)]
     curves = _curves(log, metrics)
     if curves is not None:
         write_whole(directory / "curves.png", curves)
@@ -202,12 +202,6 @@ def _number(cell: Mapping[str, Any]) -> str:
     if mean is None or mean != mean:  # not defined, such as R2 of one graph
         return "–"
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g}±{deviation:.2g}"
-
-
-def _log(path: Path) -> Sequence[Mapping[str, float]]:
-    from symgnn.train._checkpointing import read_log
-
-    return read_log(path)
 
 
 def _curves(log: Sequence[Mapping[str, float]], metrics: Metrics) -> bytes | None:

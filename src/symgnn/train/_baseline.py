@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from symgnn.data._task import Task
-from symgnn.train._metrics import Judge, Metrics, is_present, is_rising
+from symgnn.report._record_lines import is_rising
+from symgnn.train._metrics import Judge, Metrics, is_present
 
 #: So many rows are measured at once.
 AT_ONCE = 2**18
@@ -165,26 +166,3 @@ def headlines(task: Task, loss: str, monitor: str, class_weights: str) -> list[s
         kind = "mae" if named == "mae" else "rmse"
     names = Metrics(task, 1).values()
     return [name for name in names if name.partition(" ")[0] == kind]
-
-
-def not_beaten(
-    metrics: Mapping[str, Mapping[str, Mapping[str, Any]]], names: list[str], split: str
-) -> str | None:
-    """In one line, where a network is no better than the baseline; None if it is everywhere.
-
-    Args:
-        metrics: of each split, by name, cells with "mean", "baseline" and "baseline_by".
-        names: the numbers that count, as :func:`headlines` gives them.
-        split: the part that is judged.
-    """
-    said = []
-    for name in names:
-        cell = metrics.get(split, {}).get(name, {})
-        reached, trivial = cell.get("mean"), cell.get("baseline")
-        if trivial is None or trivial != trivial:
-            continue
-        sign = -1 if is_rising(name) else 1
-        if reached is None or not sign * reached < sign * trivial:
-            number = "undefined" if reached is None or reached != reached else f"{reached:.4g}"
-            said.append(f"{name} {number} against {trivial:.4g} ({cell['baseline_by']})")
-    return f"does not beat the baseline on {split}: {'; '.join(said)}" if said else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +11,15 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from symgnn.report._record_lines import is_rising
+from symgnn.report._run_log import Row, append_rows, as_csv, keep_rows, read_log
 from symgnn.store import write_whole
 from symgnn.train._checkpoint import fitting, read_checkpoint, write_checkpoint
 from symgnn.train._ensemble import Ensemble
-from symgnn.train._metrics import is_rising
 from symgnn.train._settings import Training
 from symgnn.train._tensorboard_log import TensorBoardLog
 
 #: A row of the log: the numbers of one validation and member.
-Row = dict[str, float]
 
 
 @dataclass
@@ -147,7 +145,7 @@ class Checkpoints:
             left.unlink()
         last = self.directory / "last.ckpt"
         epoch = read_checkpoint(last)["epoch"] if last.exists() else 0
-        _keep_rows(self.directory / "log.csv", epoch)
+        keep_rows(self.directory / "log.csv", epoch)
 
     def finished(self, position: Position) -> bool:
         """Whether all epochs are done, or no member became better for `patience` epochs."""
@@ -184,7 +182,7 @@ class Checkpoints:
             return
         if better:
             write_checkpoint(self.directory / "best.ckpt", self._content())
-        _append(self.directory / "log.csv", rows)
+        append_rows(self.directory / "log.csv", rows)
         assert self.board is not None
         self.board.add(rows)
         content: dict[str, Any] = {
@@ -253,53 +251,3 @@ class Checkpoints:
             }
             for k, seed in enumerate(self.seeds)
         ]
-
-
-def read_log(path: Path) -> list[Row]:
-    """The complete rows of a `log.csv`."""
-    if not path.exists():
-        return []
-    head, *lines = _complete_lines(path) or [""]
-    for line in lines:
-        _epoch(line, path)
-    rows = csv.DictReader([head, *lines])
-    return [{name: float(value) for name, value in row.items()} for row in rows]
-
-
-def _keep_rows(path: Path, epoch: int) -> None:
-    """Only the rows up to this epoch, of a file that may end in the middle of one."""
-    if path.exists():
-        head, *lines = _complete_lines(path) or [""]
-        kept = [line for line in lines if _epoch(line, path) <= epoch]
-        write_whole(path, "".join([head, *kept]).encode() if kept else b"")
-
-
-def _append(path: Path, rows: list[Row]) -> None:
-    """Add rows, with a head if the file is new."""
-    new = not path.exists() or not path.stat().st_size
-    with path.open("a", encoding="utf-8", newline="") as file:
-        file.write(as_csv(rows, head=new))
-
-
-def as_csv(rows: list[Row], head: bool = True) -> str:
-    """Rows of a log as text."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    if head:
-        writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _epoch(line: str, path: Path) -> int:
-    first = line.partition(",")[0]
-    if not first.isdigit():
-        raise ValueError(
-            f"{path}: {line.strip()[:40]!r} is no row of the log; restore or delete the file"
-        )
-    return int(first)
-
-
-def _complete_lines(path: Path) -> list[str]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [line for line in file if line.endswith("\n")]

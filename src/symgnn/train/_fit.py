@@ -17,6 +17,7 @@ from symgnn.data._registry import DATASETS
 from symgnn.data._task import Splits
 from symgnn.data._task_of_graphs import with_task
 from symgnn.nn import Model
+from symgnn.report._run_page import print_metrics, write_run_report
 from symgnn.train._config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
 from symgnn.train._trained_run import Run
 from symgnn.train._training import finish, train
@@ -90,11 +91,6 @@ def fit(
     run = train(config, directory, resume=resume, console=console, splits=splits, make=make)
     if run is None:  # one of several processes that is not the first has nothing to give
         raise SystemExit(0)
-    from symgnn.report._run_page import (  # which builds on this package
-        print_metrics,
-        write_run_report,
-    )
-
     print_metrics(console, finish(run), run.record)
     if directory is not None:
         page = write_run_report(directory)

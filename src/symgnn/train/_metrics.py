@@ -20,13 +20,6 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "mae": F.l1_loss,
     "huber": F.huber_loss,
 }
-#: Numbers of which more is better, of one target or of all.
-RISING = ("accuracy", "f1", "r2")
-
-
-def is_rising(name: str) -> bool:
-    """Whether more is better: of `accuracy`, `r2`, `r2 gap`, ..., but not of `mae gap`."""
-    return name.partition(" ")[0] in RISING
 
 
 def is_present(y: Tensor) -> Tensor:

@@ -60,17 +60,6 @@ class Tally:
         }
 
 
-def missing_line(labels: Mapping[str, Any]) -> str:
-    """In one line, how many labels there are."""
-    parts = []
-    for split, found in labels.items():
-        each = ", ".join(f"{name} {n} of {found['rows']}" for name, n in found["labels"].items())
-        without = found["graphs_without_label"]
-        graphs = f"{without} graph{'s' if without != 1 else ''} without any" if without else ""
-        parts.append(f"{split}: {each}{f' ({graphs})' if graphs else ''}")
-    return f"labels: {'; '.join(parts)}"
-
-
 def check_monitor(splits: Splits, labels: Mapping[str, Any] | None, monitor: str) -> None:
     """The number that chooses the best weights can be measured on the validation graphs."""
     kind, _, target = monitor.partition(" ")

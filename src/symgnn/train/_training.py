@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from symgnn.data._task import Splits
 from symgnn.nn import Model
+from symgnn.report._record_lines import missing_line
 from symgnn.store import environment, source_hash, write_json, write_whole
 from symgnn.train import _run_data as run_data
 from symgnn.train._baseline import Baseline, baseline, headlines
@@ -28,7 +29,7 @@ from symgnn.train._loader import GraphDataset
 from symgnn.train._loop import train_loop
 from symgnn.train._lost_process import naming_lost_processes
 from symgnn.train._metrics import names_of
-from symgnn.train._missing import check_monitor, missing_line
+from symgnn.train._missing import check_monitor
 from symgnn.train._outcomes import Outcomes
 from symgnn.train._prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
 from symgnn.train._run_record import (
