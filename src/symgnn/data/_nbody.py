@@ -61,11 +61,29 @@ def simulate_charged(
     step: float = STEP,
     on_progress: OnProgress | None = None,
 ) -> Trajectories:
-    """`count` trajectories from random states: :func:`integrate_charged` with the same options.
+    """Trajectories of charged particles from random states, by :func:`integrate_charged`.
 
     Charges are +1 or -1 with equal probability. Positions are normal with mean 0 and deviation
-    (N / 5)^(1/n); velocities have norm 0.5 and a uniform direction. The same seed gives the same
-    states, and with a smaller `count` the first of them; the first `skip` are left out.
+    (N / 5)^(1/n); velocities have norm 0.5 and a uniform direction.
+
+    Args:
+        count: The number T of trajectories.
+        seed: The same seed gives the same states, and with a smaller `count` the first of them.
+        skip: The number of states that are left out before the first.
+        particles: The number N of particles.
+        dimension: The number n of coordinates.
+        frames, every, step, on_progress: As for :func:`integrate_charged`.
+
+    Returns:
+        Positions and velocities in the frames, and charges.
+
+    Shapes:
+        pos `[T, F, N, n]`, vel `[T, F, N, n]`, charge `[T, N]` for F frames.
+
+    Example:
+        >>> found = symgnn.data.simulate_charged(2, seed=0, frames=[0, 1], every=10)
+        >>> found.pos.shape
+        torch.Size([2, 2, 5, 3])
     """
     count = check_count("count", count, 1)
     skip = check_count("skip", skip, 0)
@@ -113,6 +131,27 @@ def integrate_charged(
 
     As published, each component of F is cut off at 0.1 / step. Where that happens (for particles
     nearer than about 0.1) momentum is not kept, and the trajectory depends on the axes.
+
+    Args:
+        pos: Positions at the beginning.
+        vel: Velocities, half a step before.
+        charge: Charges.
+        frames: The numbers of the frames that are kept, rising.
+        every: Steps from frame to frame.
+        step: The time of a step.
+        on_progress: Called with the number of steps that are done, and of all.
+
+    Returns:
+        Positions and velocities in the frames, and charges.
+
+    Shapes:
+        pos `[T, N, n]`, vel `[T, N, n]`, charge `[T, N]` -> pos and vel `[T, F, N, n]`.
+
+    Example:
+        >>> pos, vel, charge = torch.zeros(1, 1, 2), torch.ones(1, 1, 2), torch.ones(1, 1)
+        >>> found = symgnn.data.integrate_charged(pos, vel, charge, frames=[0], every=1000)
+        >>> found.pos[0, 0, 0].round(decimals=3)
+        tensor([1., 1.], dtype=torch.float64)
     """
     _check_state(pos, vel, charge)
     every = check_count("every", every, 1)

@@ -155,6 +155,11 @@ def polytope(name: str, dimension: int | None = None, dtype: torch.dtype = torch
 
     Raises:
         ValueError: for an unknown name or a dimension in which the polytope does not exist.
+
+    Example:
+        >>> cube = symgnn.data.polytope("hypercube", dimension=3)
+        >>> cube.pos.shape, cube.edge_index.shape
+        (torch.Size([8, 3]), torch.Size([2, 24]))
     """
     points = _vertices(name, dimension)
     return Data(pos=torch.from_numpy(points).to(dtype), edge_index=_edges(points), name=name)
@@ -174,6 +179,10 @@ def polytopes(dimension: int, dtype: torch.dtype = torch.float32) -> list[Data]:
 
     Returns:
         One `Data` per class: as `polytope` gives it, and `y`.
+
+    Example:
+        >>> [solid.name for solid in symgnn.data.polytopes(3)]
+        ['simplex', 'hypercube', 'orthoplex', 'dodecahedron', 'icosahedron']
     """
     dimension = check_count("dimension", dimension)
     names = list(_FAMILIES)[: min(dimension, 3)]

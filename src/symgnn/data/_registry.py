@@ -192,10 +192,21 @@ def dataset(name: str) -> Dataset:
 def load(name: str, **options: Any) -> Splits:
     """The dataset with this name, in three splits, ready to train on.
 
-    Options that most of them take: `source`, a folder or file that has it, or "sample" for a few
-    graphs that come with symgnn; `limit`, the largest number of graphs of each split, one number or
-    three; `seed`; `root`, where to keep what is downloaded and prepared; `jobs`, processes that
-    prepare it; `scale`, what coordinates are multiplied with; `progress`, whether to show a bar.
+    Args:
+        name: A key of `DATASETS`, such as "qm9"; `symgnn data list` shows them.
+        options: Most datasets take `source`, a folder or file that has it, or "sample" for a few
+            graphs that come with symgnn; `limit`, the largest number of graphs of each split, one
+            number or three; `seed`; `root`, where to keep files that are downloaded and prepared;
+            `jobs`, processes that prepare it; `scale`, a factor of all coordinates; `progress`,
+            whether to show a bar.
+
+    Returns:
+        The graphs to train on, to validate and to test with, and their task.
+
+    Example:
+        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
+        >>> len(solids.train), len(solids.test), solids.task.outputs
+        (5, 10, 5)
     """
     found = dataset(name)
     known = found.options

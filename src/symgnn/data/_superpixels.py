@@ -45,6 +45,23 @@ def superpixel_graph(image: np.ndarray | Tensor, segments: int, *, weights: bool
       mean distance of a node from its 8 nearest, and the mean of both ends taken
 
     The benchmark uses 75 segments for MNIST and 150 for CIFAR-10.
+
+    Args:
+        image: Integers from 0 to 255, or other numbers from 0 to 1.
+        segments: The largest number of nodes.
+        weights: Whether edges have their similarity as `edge_attr`.
+
+    Returns:
+        A graph.
+
+    Shapes:
+        image `[H, W]` or `[H, W, 3]`.
+
+    Example:
+        >>> image = torch.arange(400.0).view(20, 20) / 400
+        >>> graph = symgnn.data.superpixel_graph(image, segments=16)
+        >>> graph.x.shape[1], graph.pos.shape[1]
+        (1, 2)
     """
     pixels = _checked(image)
     x, pos = describe(pixels, superpixels(pixels, segments))

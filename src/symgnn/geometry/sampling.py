@@ -62,7 +62,23 @@ def random_direction(n: int, generator: Generator | None = None) -> Tensor:
 
 
 def random_orthogonal(n: int, generator: Generator | None = None) -> Tensor:
-    """A Haar-distributed element of O(n), `[n, n]`, in float64 on the CPU."""
+    """A Haar-distributed element of O(n), in float64 on the CPU.
+
+    Args:
+        n: The number of coordinates.
+        generator: Of random numbers; the global one if not given.
+
+    Returns:
+        An orthogonal matrix.
+
+    Shapes:
+        -> `[n, n]`.
+
+    Example:
+        >>> q = symgnn.geometry.random_orthogonal(4)
+        >>> torch.allclose(q @ q.T, torch.eye(4, dtype=torch.float64))
+        True
+    """
     check_count("n", n)
     q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))
     # QR fixes the signs of the columns by a rule of its own; those of R's diagonal undo it

@@ -208,6 +208,12 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, *, loop: bool = 
     Raises:
         ValueError: if an argument is out of its range, naming it, or if the edges do not fit into
             memory; they are counted before they are made.
+
+    Example:
+        >>> pos = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> symgnn.graphs.knn_graph(pos, k=1)
+        tensor([[1, 0, 1],
+                [0, 1, 2]])
     """
     k = check_count("k", k)
     return _build(pos, batch, loop, lambda points, tie: _knn_pairs(points, tie, k, loop))
@@ -230,6 +236,12 @@ def radius_graph(
     Raises:
         ValueError: if an argument is out of its range, naming it, or if the edges do not fit into
             memory; they are counted before they are made.
+
+    Example:
+        >>> pos = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> symgnn.graphs.radius_graph(pos, r=1.0)
+        tensor([[1, 0],
+                [0, 1]])
     """
     r = check_at_least("r", r, 0)
     return _build(pos, batch, loop, lambda points, tie: _radius_pairs(points, tie, r))

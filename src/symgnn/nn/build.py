@@ -112,6 +112,19 @@ def build(
             the fast one is tested against.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
+
+    Returns:
+        A model; `model(data)` gives the outputs, `model.symmetry` what they are symmetric to.
+
+    Shapes:
+        See :class:`Model`.
+
+    Example:
+        >>> model = symgnn.nn.build("dgn", outputs=3)
+        >>> print(model.symmetry)
+        E(n), torsions, flexes, permutations
+        >>> model(symgnn.data.polytope("hypercube", 3)).shape
+        torch.Size([1, 3])
     """
     types = None if node_types is None else count_of_types(node_types)
     network = network_named(architecture, options, types)

@@ -65,7 +65,24 @@ class Config:
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """The run of a YAML file, with `section.key=value` set over it."""
+    r"""Read the config of a run from a YAML file, and check it.
+
+    Args:
+        path: The file.
+        overrides: Values that replace those of the file, such as `["train.epochs=3"]`.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "run.yaml")
+        ...     _ = path.write_text("data: {name: polytopes-3d}\nmodel: {block: agn}\n")
+        ...     symgnn.train.read_config(path, ["train.epochs=3"]).train.epochs
+        3
+    """
     if path.is_dir():
         path = path / "config.yaml"
     try:

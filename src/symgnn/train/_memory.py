@@ -13,8 +13,14 @@ def keep_memory() -> bool:
 
     A training step frees tensors of many megabytes, which glibc gives back to the system; the next
     step gets them back one page at a time, which on large graphs can take longer than the
-    arithmetic. The `symgnn` command does this for itself; in your own process, decide. Says
-    whether it could be done: only with glibc, so on most Linux systems.
+    arithmetic. The `symgnn` command does this for itself; in your own process, decide.
+
+    Returns:
+        Whether it was possible: only with glibc, so on most Linux systems.
+
+    Example:
+        >>> symgnn.train.keep_memory() in (True, False)
+        True
     """
     if platform.libc_ver()[0] != "glibc":
         return False

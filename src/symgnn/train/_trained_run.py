@@ -341,6 +341,17 @@ def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
         run: The directory of the run.
         model: The network, where it was given to :func:`symgnn.fit` as a model; its weights are
             replaced by those of the run.
+
+    Returns:
+        The run.
+
+    Example:
+        >>> import tempfile
+        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = symgnn.fit(solids, "gn", epochs=1, out=f"{folder}/run", progress=False)
+        ...     symgnn.load(f"{folder}/run").task.level
+        'graph'
     """
     directory = Path(run)
     if (directory / "folds.json").exists():
@@ -367,10 +378,23 @@ def evaluate(
     names: Sequence[str],
     outcomes: Mapping[str, Outcomes] | None = None,
 ) -> dict[str, Any]:
-    """For each split, every number with its mean and deviation over the seeds, and each value.
+    """Measure a run on graphs: every metric with its mean and deviation over the seeds.
 
-    Beside it is the same number of the trivial baseline, and what that is. `outcomes` of a split
-    note its predictions.
+    Args:
+        trained: The run.
+        splits: Graphs in the form in which it was trained.
+        names: The splits to measure on: "train", "validation", "test".
+        outcomes: Objects that note the predictions on a split.
+
+    Returns:
+        `{split: {name: {"mean", "deviation", "values", "baseline", "baseline_by"}}}`: beside each
+        number is that of the trivial baseline, and how the baseline was made.
+
+    Example:
+        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
+        >>> run = symgnn.fit(solids, "gn", epochs=1, progress=False)
+        >>> sorted(symgnn.train.evaluate(run, solids, ["test"]))
+        ['test']
     """
     found: dict[str, Any] = {}
     for name in names:

@@ -90,6 +90,13 @@ def train(
 
     Returns:
         The run; None in all processes but the first.
+
+    Example:
+        >>> from symgnn.train import Config, Training, train
+        >>> data = {"name": "polytopes-3d", "copies": 2}
+        >>> run = train(Config(data, {"block": "gn"}, Training(epochs=1, seeds=2)))
+        >>> len(run.models)
+        2
     """
     console = console or Console(quiet=True)
     fabric = fabric or launch(config.train)
@@ -195,7 +202,20 @@ def claimed(out: Path) -> Iterator[None]:
 def finish(run: Run) -> dict[str, Any]:
     """Measure the chosen weights on every split; write `metrics.json` if the run has a directory.
 
-    `outcomes.json` has what the report shows of single test graphs.
+    `outcomes.json` has the single test graphs that the report shows.
+
+    Args:
+        run: A run as :func:`train` gives it.
+
+    Returns:
+        The metrics, as :func:`evaluate` gives them.
+
+    Example:
+        >>> from symgnn.train import Config, Training, finish, train
+        >>> data = {"name": "polytopes-3d", "copies": 2}
+        >>> run = train(Config(data, {"block": "gn"}, Training(epochs=1)))
+        >>> sorted(finish(run))
+        ['test', 'train', 'validation']
     """
     splits = run.splits()
     outcomes = Outcomes(splits.task, splits.test)

@@ -39,19 +39,26 @@ def load(
     seed: int = 0,
     **reading: Any,
 ) -> Splits:
-    """`read`, which takes the further options, and `splits` or `folds` of what it gives.
-
-    `about` has where the graphs are from with a checksum, the seed, the unit of the coordinates,
-    and as "read" the options with which `read` gives new files the same form.
+    """Read your own files and divide them: :func:`read`, then :func:`splits` or :func:`folds`.
 
     Args:
-        path: files, folders or patterns.
+        path: Files, folders or patterns.
         split: "random", "scaffold", or a mapping such as `{"by": "group", "column": "patient"}`;
             see :func:`symgnn.data.splits`.
-        folds: into how many folds graphs are divided for cross-validation.
-        fold: which of them, counted from 1, is the test part.
-        fractions, scale, seed: as for :func:`symgnn.data.splits`.
-        reading: as for :func:`symgnn.data.read`.
+        folds: Into how many folds graphs are divided for cross-validation.
+        fold: Which of them, counted from 1, is the test part.
+        fractions, scale, seed: As for :func:`symgnn.data.splits`.
+        reading: As for :func:`symgnn.data.read`.
+
+    Returns:
+        Three splits. Their `about` has the source of the graphs with a checksum, the seed, the unit
+        of the coordinates, and as "read" the options with which `read` gives new files the same
+        form.
+
+    Example:
+        >>> splits = symgnn.data.load_files(path=symgnn.data.sample("sdf"), columns=["dipole"])
+        >>> len(splits.train), len(splits.validation), len(splits.test)
+        (14, 2, 2)
     """
     if folds is not None and fold is None:
         raise ValueError(f"fold: is missing; give the number of one of the {folds} folds")

@@ -119,6 +119,14 @@ def read(
 
     Raises:
         ValueError: in one line that names the file, and what to do.
+
+    Returns:
+        A list of graphs, with their task, units and names.
+
+    Example:
+        >>> graphs = symgnn.data.read(symgnn.data.sample("sdf"), columns=["dipole"])
+        >>> len(graphs), graphs[0].y.shape
+        (18, torch.Size([1, 1]))
     """
     edges = check_choice(edges, radius, k)
     if cell not in ("refuse", "drop"):

@@ -10,7 +10,18 @@ ROOT = Path(__file__).parents[1] / "samples" / "own"
 
 
 def sample(name: str) -> Path:
-    """The folder of a sample: "molecules", "sdf", "smiles", "meshes", "points" or "network"."""
+    """The folder of a sample that comes with symgnn.
+
+    Args:
+        name: "molecules", "sdf", "smiles", "meshes", "points" or "network".
+
+    Returns:
+        Its path.
+
+    Example:
+        >>> symgnn.data.sample("sdf").is_dir()
+        True
+    """
     known = sorted(path.name for path in ROOT.iterdir() if path.is_dir())
     if name not in known:
         raise ValueError(unknown_name("sample", name, known, "known"))

@@ -49,6 +49,15 @@ def splits(
             of the training graphs 1 long, to three digits.
         missing: "mask" if labels may be missing (NaN, or the class -1); if left out, what `read`
             was told.
+
+    Returns:
+        Three lists of graphs with their task: `train`, `validation` and `test`.
+
+    Example:
+        >>> graphs = symgnn.data.read(symgnn.data.sample("sdf"), columns=["dipole"])
+        >>> divided = symgnn.data.splits(graphs, fractions=(0.5, 0.25, 0.25))
+        >>> len(divided.train) + len(divided.validation) + len(divided.test)
+        18
     """
     known, task = _checked(graphs, task)
     division = Division.of(by, column)
@@ -83,11 +92,14 @@ def folds(
         validation: how much of the graphs outside the test fold is there to choose by, divided in
             the same way (at random, where a column names the folds).
 
+    Returns:
+        The splits of each fold.
+
     Example:
         >>> import symgnn
         >>> graphs = symgnn.data.read(symgnn.data.sample("sdf"), columns=["dipole"])
         >>> [len(fold.test) for fold in symgnn.data.folds(graphs, k=3)]
-        [2, 2, 2]
+        [6, 6, 6]
     """
     known, task = _checked(graphs, task)
     division = Division.of(by, column)
