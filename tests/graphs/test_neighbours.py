@@ -251,7 +251,7 @@ POS = torch.zeros(4, 2)
         (torch.zeros(4, 0), r"pos .*\[N, n\].*got \[4, 0\]"),
         ([[0.0]], "pos .*got list"),
         (torch.tensor([[0.0], [1.0], [math.nan], [math.inf]]), r"pos .*nan\] in row 2"),
-        (torch.zeros(4, 2, dtype=torch.complex64), "pos must be real, got torch.complex64"),
+        (torch.zeros(4, 2, dtype=torch.complex64), "pos: is torch.complex64"),
     ],
 )
 @pytest.mark.parametrize("build", [knn_graph, radius_graph])

@@ -224,7 +224,7 @@ def test_what_depends_on_the_data_is_checked_before_training(tmp_path: Path) -> 
     wrong = {
         "train.monitor=acuracy": r"train.monitor: is 'acuracy'; choose from loss, mae energy",
         "train.validate_every=3": r"train.epochs: is 2; give a multiple of train.validate_every",
-        "train.class_weights=balanced": "train.class_weights: there are no classes",
+        "train.class_weights=balanced": "train.class_weights: this task has no classes",
     }
     for change, message in wrong.items():
         with pytest.raises(ValueError, match=message):
@@ -249,7 +249,7 @@ def test_what_no_model_reads_is_dropped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^model\.node_features: is 2, .*data\.drop: \[x\]"):
         train(config(data=data, model=raw), tmp_path / "other")
     sizes = {**run.facts.sizes, "angle_features": 2}
-    with pytest.raises(ValueError, match=r"leave it out with data\.drop: \[angle_attr\]"):
+    with pytest.raises(ValueError, match=r"leave angle_attr out with data\.drop: \[angle_attr\]"):
         make_model(run.config, run.task, sizes)
 
 

@@ -1,4 +1,4 @@
-"""What torch.compile adds or costs, for each block."""
+"""The gain or cost of torch.compile for each block."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Rounds:
 
 
 def in_child(function: Callable[..., T], *args: Any) -> T:
-    """What a function of a module gives in a process of its own, whose memory is then its own.
+    """The result of a function in a process of its own, so that its memory can be measured.
 
     It may take most of what is free, so that no other process has to end for it.
     """

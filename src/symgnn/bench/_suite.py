@@ -1,4 +1,4 @@
-"""What a suite is, and how suites are run."""
+"""A suite of benchmarks, and how suites are run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Suite:
 
     @property
     def title(self) -> str:
-        """What it compares."""
+        """The comparison in one line."""
         return SUITES[self.name]
 
     def run(
@@ -166,6 +166,6 @@ def _without(commits: dict[str, Any], shapes: Sequence[str]) -> dict[str, Any]:
 
 
 def recorded(directory: Path) -> dict[str, Any]:
-    """What the suites have written into a directory, as in results.json."""
+    """The results of suites in a directory, as in results.json."""
     found = [read_json(directory / f"{name}.json") for name in SUITES]
     return {"suites": [each for each in found if each is not None]}

@@ -135,7 +135,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _load_options(options: argparse.Namespace) -> dict[str, Any]:
-    """What `load` is called with: what was given, and what the dataset takes of the rest."""
+    """The options of `load`: those given, and those defaults that the dataset takes."""
     from symgnn.data._registry import dataset
 
     given = {"root": options.root, "source": options.source, "seed": options.seed}

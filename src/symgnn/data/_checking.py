@@ -20,7 +20,7 @@ MOST = 20
 def check_files(
     name: str, *, root: PathLike | None = None, source: PathLike | None = None
 ) -> list[str]:
-    """What is wrong with the files that the dataset is made of, as far as they are here."""
+    """The faults of the source files of a dataset that are present."""
     faults = []
     local = None if source in ("sample", "generated", "qm9pack") else source
     for each in dataset(name).files:
@@ -32,7 +32,7 @@ def check_files(
 
 
 def check_graphs(splits: Splits, progress: bool | None = None) -> list[str]:
-    """What is wrong with the graphs, a line each; at most 20 lines."""
+    """The faults of the graphs, a line each; at most 20 lines."""
     faults = []
     for fault in _faults(splits, progress):
         faults.append(fault)

@@ -143,7 +143,7 @@ def adopt(source: Source, path: Path, *, root: PathLike | None = None) -> Path:
 
 
 def wrong(source: Source, path: Path, name: str = "", *, downloaded: bool = False) -> str:
-    """What is wrong with the content of a file; empty if nothing is.
+    """The faults of the content of a file; empty if there are none.
 
     Args:
         source: what the file should be.

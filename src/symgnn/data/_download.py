@@ -182,7 +182,7 @@ def _total(response: Any, have: int) -> int | None:
 
 
 def _chunks(response: Any, limits: Limits) -> Iterator[bytes]:
-    """What the server sends, while it sends fast enough."""
+    """The bytes of the server, as long as they come fast enough."""
     since, received = limits.clock(), 0
     while True:
         try:

@@ -306,7 +306,7 @@ def _graphs(trajectories: Trajectories, dtype: torch.dtype) -> list[Data]:
 def _cached(
     path: Path, shape: tuple[int, ...], simulate: Callable[[], Trajectories]
 ) -> Trajectories:
-    """What the file has, positions of the given shape; where there is none, it is written."""
+    """Read positions of the given shape from a file, which is written if it is missing."""
     if path.exists():
         return _read(path, shape)
     try:
@@ -326,7 +326,7 @@ def _cached(
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> Trajectories:
-    """What :func:`_cached` wrote."""
+    """Read a file of :func:`_cached`."""
     try:
         arrays = load_npz(path)
         found = Trajectories(*(torch.from_numpy(arrays[name]) for name in Trajectories._fields))

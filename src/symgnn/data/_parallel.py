@@ -1,4 +1,4 @@
-"""What the datasets share while they are made: several processes, checks of options."""
+"""Datasets are prepared by several processes."""
 
 from __future__ import annotations
 

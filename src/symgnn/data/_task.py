@@ -1,4 +1,4 @@
-"""What a dataset is to those who train on it: graphs in three splits, and what is asked of them."""
+"""A dataset for training: graphs in three splits, and their task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VECTOR_LEVELS = {"node-vectors": "node", "graph-vectors": "graph"}
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of each graph, answered by `data.y`.
+    """The quantity that is predicted for each graph; `data.y` is its label.
 
     =============  ==================  =======================
     level          `y` of regression   `y` of classification
@@ -81,12 +81,12 @@ class Task:
 
     @property
     def place(self) -> str:
-        """What has a row of `y`: "graph", "node" or "edge"."""
+        """The objects that have a row of `y`: "graph", "node" or "edge"."""
         return "node" if self.level == "coordinates" else VECTOR_LEVELS.get(self.level, self.level)
 
     @property
     def outputs(self) -> int:
-        """What `build` takes as outputs: how many classes, numbers or vectors."""
+        """The option `outputs` of `build`: the number of classes, numbers or vectors."""
         if self.kind == "classification":
             return len(self.classes)
         return len(self.vectors) or len(self.targets)

@@ -1,4 +1,4 @@
-"""What is asked of graphs in memory, by the shape and type of their `y`."""
+"""The task of graphs in memory, inferred from the shape and type of their `y`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def with_task(graphs: Sequence[Data], level: str | None = None) -> tuple[Graphs,
 
 
 def _place(graphs: Sequence[Data]) -> str:
-    """What all `y` have a row for."""
+    """The levels whose number of rows fits every `y`."""
     fits = {
         "graph": all(g.y.numel() == 1 or (g.y.dim() == 2 and g.y.shape[0] == 1) for g in graphs),
         "node": all(g.y.dim() > 0 and g.y.shape[0] == g.num_nodes for g in graphs),

@@ -253,7 +253,7 @@ def _generated(
     seconds_per_node: float,
     **options: Any,
 ) -> Arrays:
-    """What :func:`generate` gives, kept."""
+    """The problems of :func:`generate`, kept on disk."""
 
     def make() -> Arrays:
         found = generate(

@@ -1,4 +1,4 @@
-"""What the paper claims of two blocks on a dataset, and whether it is so here."""
+"""Claims of the paper about two blocks on a dataset, and whether they hold here."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from symgnn.train._metrics import Judge, Scaler
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run depends on."""
+    """The settings that a run depends on."""
 
     experiment: str
     protocol: Protocol
@@ -102,7 +102,7 @@ def run_experiment(
 
 
 def _about(splits: Splits) -> dict[str, Any]:
-    """What the data say of themselves; of a file, its name, not where it is on this machine."""
+    """The description of the data; of a file its name alone, without its folder."""
     about = dict(splits.about)
     if isinstance(about.get("source"), str):
         about["source"] = Path(about["source"]).name

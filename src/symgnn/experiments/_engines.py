@@ -185,7 +185,7 @@ def _work_on_ray(part: Part, environment: Mapping[str, str], counter: Any) -> di
 
 
 def _result(reference: Any) -> dict[str, Any]:
-    """What a part gave; an error of its own is raised as it would be here."""
+    """The result of a part; its own error is raised as if it had run here."""
     ray: Any = importlib.import_module("ray")
     try:
         found: dict[str, Any] = ray.get(reference)

@@ -1,4 +1,4 @@
-"""What every transformation of coordinates has in common."""
+"""The base class of transformations of coordinates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the networks measure on coordinates, in any dimension, with gradients that stay finite.
+"""Functions of coordinates that networks read, in any dimension, with finite gradients.
 
 Conventions at the places where a quantity is not differentiable or not defined:
 
@@ -105,7 +105,7 @@ def angle(first: Tensor, second: Tensor) -> Tensor:
         second: The second ray.
 
     Returns:
-        The angles; pi / 2 where a ray has length zero.
+        The angles; 0, with gradient 0, where a ray has length zero.
 
     Shapes:
         first `[..., n]`, second `[..., n]` -> `[...]`.

@@ -48,7 +48,7 @@ def _check_pos(pos: Any) -> None:
         got = list(pos.shape) if isinstance(pos, Tensor) else type(pos).__name__
         raise ValueError(f"pos must be a tensor of shape [N, n] with n >= 1, got {got}")
     if pos.is_complex() or pos.dtype == torch.bool:
-        raise ValueError(f"pos must be real, got {pos.dtype}; convert it to a floating type")
+        raise ValueError(f"pos: is {pos.dtype}; convert it to a real floating type")
     bad = ~torch.isfinite(pos).all(dim=1)
     if bad.any():
         row = int(bad.nonzero()[0])

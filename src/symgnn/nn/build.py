@@ -142,7 +142,7 @@ def build(
         if check_count("node_features", node_features, 0):
             raise ValueError(
                 f"node_features: is {node_features}, but {network.name} reads the types of nodes, "
-                "data.z; leave it out"
+                "data.z; remove node_features"
             )
         node_features, types = 1, None
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
@@ -152,9 +152,11 @@ def build(
     readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
     for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
-            raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
+            raise ValueError(f"{name}: is {size}, but no update of {spec.name} {_READ[value]}")
     if types is not None and "v" not in readable:
-        raise ValueError(f"node_types: is {types}, but {spec.name} reads no v; leave it out")
+        raise ValueError(
+            f"node_types: is {types}, but no update of {spec.name} reads node values (v); remove it"
+        )
     check_inputs(network.start, "node_features", node_features)
     check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
@@ -279,7 +281,15 @@ def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
-#: What `build` itself takes.
+#: The end of the error on features that no update reads, by their value.
+_READ = {
+    "v": "reads node values (v); remove it",
+    "e": "reads edge values (e); remove it, and edge_attr from the data",
+    "a": "reads angle values (a); remove it, or use an architecture with an angle update: agn",
+    "u": "reads graph values (u); remove it, or set graph_state=True",
+}
+
+#: The options of `build` itself.
 BUILD_OPTIONS = [
     name for name in inspect.signature(build).parameters if name not in ("architecture", "options")
 ]

@@ -108,7 +108,7 @@ class Conv(nn.Module):
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the node features are invariant to, and the coordinates equivariant."""
+        """Transformations under which features are invariant and coordinates equivariant."""
         return symmetry_of(self.spec, [self.block], self.block.map is not None)
 
     def forward(

@@ -48,7 +48,7 @@ class Exportable(nn.Module):
         angle_attr: Tensor | None = None,
         u: Tensor | None = None,
     ) -> Tensor:
-        """What the model gives for a batch of graphs."""
+        """The output of the model for a batch of graphs."""
         topology = plain_topology(
             edge_index,
             batch,

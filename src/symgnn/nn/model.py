@@ -120,16 +120,17 @@ class Model(nn.Module):
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the model is invariant to, derived from its parts; of coordinates and vectors, what
-        they are equivariant to: vectors turn with the derivative of a map, so that translations
-        leave them as they are.
+        """The symmetry that is derived from the parts: invariance of numbers, and
+        equivariance of coordinates and vectors.
+
+        Vectors turn with the derivative of a map, so translations do not change them.
         """
         kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
         return kept if self.vectors is None else kept & self.vectors.symmetry
 
     @property
     def output_type(self) -> str | None:
-        """What an audit should expect, such as "vector per node"; None to let it find out."""
+        """The type of the output for an audit, such as "vector per node"; None to measure it."""
         return None if self.vectors is None else f"vector per {self.vectors.of}"
 
     def _blocks(self) -> list[Block]:

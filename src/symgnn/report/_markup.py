@@ -97,7 +97,7 @@ def table(results: Results) -> str:
 
 
 def legend(results: Results) -> str:
-    """What the signs in the cells mean, for those that occur."""
+    """The legend of the signs that occur in cells."""
     if is_efficiency(results):
         return ""
     found = {

@@ -50,7 +50,7 @@ def draw(outcome: Outcome) -> Drawn | None:
 
 
 def parts(outcome: Outcome, picture: Drawn | None, seeds: int, graphs: str) -> list[str]:
-    """What a page shows of single cases.
+    """The section of a page on single cases.
 
     Args:
         outcome: as :meth:`symgnn.train._outcomes.Outcomes.summary` gives it.

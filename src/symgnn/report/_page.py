@@ -144,7 +144,7 @@ def duration(seconds: float) -> str:
 
 
 def pictures_by(module: str, subject: object) -> list[Picture] | None:
-    """What `all_figures` of a module draws of the subject, as PNG; None without matplotlib."""
+    """The figures of `all_figures` of a module, as PNG; None without matplotlib."""
     try:
         importlib.import_module("matplotlib")
     except ImportError:

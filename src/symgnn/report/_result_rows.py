@@ -64,7 +64,7 @@ def cells_of(results: Results) -> Iterator[tuple[Row, str, Cell]]:
 
 
 def setting(row: Row) -> str:
-    """What the row is besides its block: `mean, identity`, or `sum, 5 samples`."""
+    """The description of a row without its block: `mean, identity`, or `sum, 5 samples`."""
     words = [row.get("aggregation"), row.get("coordinate_map")]
     if "samples" in row:
         words.append("1 sample" if row["samples"] == 1 else f"{row['samples']} samples")

@@ -138,7 +138,7 @@ def _parts(
 
 
 def asked_for(task: Mapping[str, Any]) -> str:
-    """What the task is, in a few words."""
+    """The task in a few words."""
     vectors = task.get("vectors")
     named = ", ".join(vectors or task["targets"])
     asked = f"{task['kind'].capitalize()} of {named} for each {task['level']}"

@@ -70,7 +70,7 @@ def markdown_table(results: Results) -> str:
 
 
 def _caption(results: Results) -> str:
-    """What was found, and how to read a cell."""
+    """A summary of the results, and how to read a cell."""
     if is_efficiency(results):
         return f"mean±deviation over {len(results['seeds'])} initialisations"
     return f"{summary(results)} Beneath each number: the paper’s."

@@ -54,7 +54,7 @@ def agrees(cell: Cell) -> bool | None:
 
 
 def standing(cell: Cell | None) -> str:
-    """What the cell stands out for: `violated`, `differs` (from the paper), or nothing."""
+    """The mark of a cell: `violated`, `differs` (from the paper), or nothing."""
     if cell is None:
         return ""
     if cell.get("verdict") == "violated":

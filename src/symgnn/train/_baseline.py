@@ -98,7 +98,7 @@ class Baseline:
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Baseline:
-        """What :meth:`as_dict` gave."""
+        """The baseline of a dictionary of :meth:`as_dict`."""
         outputs = torch.tensor(plain["outputs"], dtype=torch.float64)
         return Baseline(outputs, tuple(plain["names"]), dict(plain["chosen"]), plain["level"])
 

@@ -34,7 +34,7 @@ def with_digest(content: bytes) -> bytes:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What :func:`write_checkpoint` wrote, on the CPU; anything else is refused in one line.
+    """Read a file of :func:`write_checkpoint`, on the CPU; other files are refused in one line.
 
     Nothing is loaded of a file whose digest does not fit: a single bit that was flipped is noticed.
     """

@@ -1,4 +1,4 @@
-"""What a run is: one YAML file in three sections, changed by key=value, checked before it starts.
+"""A config: one YAML file in three sections, changed by key=value, checked before a run.
 
 The sections `data` and `model` are handed on as they are, to :mod:`symgnn.train._run_data` and to
 :func:`symgnn.nn.build`, which know their keys; `train` is :class:`Training`.
@@ -166,7 +166,7 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _defaults(network: Network, peer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model is built with where nothing is given, so that a run does not depend on it."""
+    """The defaults of the model, which a run records so that later defaults do not change it."""
     found = {}
     for name, option in [
         *inspect.signature(build).parameters.items(),

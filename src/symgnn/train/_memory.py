@@ -1,4 +1,4 @@
-"""What the C library does with memory that is no longer used."""
+"""How the C library treats freed memory."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Sums(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """What the metrics of regression count, in units of the targets; NaN for a missing label."""
+    """Errors of regression in units of the targets; NaN for a missing label."""
 
     error: Tensor  # [S, rows, targets]
     centred: Tensor  # labels minus a number near their mean, [rows, targets]
@@ -91,7 +91,7 @@ def balanced(counts: Tensor) -> Tensor:
 
 
 def columns_of(task: Task) -> list[str]:
-    """What is added to mae or mse for each target, or each vector: nothing where there is one."""
+    """The suffixes of metrics, one per target or vector; empty where there is only one."""
     names = task.vectors or task.targets
     if task.level == "coordinates" or len(names) == 1:
         return [""]
@@ -221,7 +221,7 @@ class Judge:
         return loss_sums(outputs, y, self.task, self.loss, self.class_weights).losses
 
     def weight(self, y: Tensor) -> Tensor:
-        """What the losses of answers of the dataset are divided by: their number, or weights."""
+        """The divisor of the loss: the number of labels, or the sum of their weights."""
         present = is_present(y)
         if self.class_weights is not None:
             return self.class_weights.to(y.device)[y[present]].sum()
@@ -243,7 +243,7 @@ class Judge:
         return sums, Errors(error, (exact.double() - self.center.to(y.device)) * unit)
 
     def unit(self, device: torch.device | str = "cpu") -> Tensor:
-        """What a difference of 1 between outputs is in units of each target, `[targets]`."""
+        """The size of one unit of the output in units of each target, `[targets]`."""
         unit = self.scaler.deviation.to(device)
         return unit / self.scale if self.task.lengths else unit
 

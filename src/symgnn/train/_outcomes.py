@@ -25,7 +25,7 @@ POINTS, WORST = 2000, 10
 
 
 def row_keys(graph: Data, task: Task) -> list[list[Any]]:
-    """What each row is named by: nodes as their file names them."""
+    """The name of each row; nodes have the names of their file."""
     names: Sequence[Any] = getattr(graph, "node_id", None) or range(graph.num_nodes)
     if task.place == "graph":
         return [[]]
@@ -107,7 +107,7 @@ class Outcomes:
         return fold, str(getattr(graph, "name", None) or index), row_keys(graph, self.task)
 
     def _row(self, k: int) -> dict[str, Any]:
-        """What a row is called."""
+        """The name of a row."""
         number = int(np.searchsorted(self._starts, k, side="right")) - 1
         fold, name, keys = self._named(number)
         mine = map(str, keys[k - int(self._starts[number])])
@@ -170,7 +170,7 @@ class Outcomes:
     # ---- a report
 
     def summary(self) -> dict[str, Any]:
-        """What a report shows, in plain numbers: of regression `targets`, each with its errors,
+        """The numbers of a report: of regression `targets`, each with its errors,
         some points and the worst cases; of classes the `confusion` and the `scores` of each class.
         """
         if self.task.kind == "classification":

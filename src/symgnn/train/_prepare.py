@@ -1,4 +1,4 @@
-"""What training has to know of the data, and the model that fits them."""
+"""Facts about the data that training needs, and the model that fits them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WIDTHS = {
 
 
 def sizes_of(graph: Data, drop: Sequence[str] = ()) -> dict[str, int]:
-    """What `build` is told by a graph: its dimension, and how wide each of its values is."""
+    """The options of `build` that follow from a graph: dimension and widths of values."""
     sizes = {"dimension": graph.pos.shape[1]}
     for name, option in WIDTHS.items():
         value = None if name in drop else getattr(graph, name, None)
@@ -55,7 +55,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What training has to know of the data, found in one pass over them."""
+    """Facts about the data that training needs, found in one pass over them."""
 
     sizes: dict[str, int]
     scaler: Scaler
@@ -66,7 +66,7 @@ class Facts:
     answers: Answers | None = field(default=None, repr=False, compare=False)  # of the training
 
     def judge(self, task: Task, scale: float, train: Training) -> Judge:
-        """What judges outputs for these data."""
+        """The judge of outputs for these data."""
         weights = balanced(self.class_counts) if train.class_weights == "balanced" else None
         return Judge(task, self.scaler, scale, train.loss, weights, self.center)
 
@@ -82,7 +82,7 @@ class Facts:
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Facts:
-        """What :meth:`as_dict` gave, perhaps with more beside it."""
+        """The facts of a dictionary of :meth:`as_dict`; further keys are ignored."""
         scaler, counts = plain["scaler"], torch.tensor(plain["class_counts"], dtype=torch.long)
         found = Scaler(_exact(scaler["mean"]), _exact(scaler["deviation"]), scaler["done"])
         center = plain.get("center")
@@ -232,7 +232,7 @@ def dropped(config: Config) -> list[str]:
 
 
 def check_drop(graph: Data, drop: Sequence[str]) -> None:
-    """What is taken away can be spared, and is something that graphs have."""
+    """Check `data.drop`: graphs have these values, and can be trained on without them."""
     known = [n for n in (*graph.keys(), *READ) if n not in ("pos", "edge_index", "y", "name")]
     for name in drop:
         if name not in known:
@@ -337,6 +337,6 @@ def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
         text = str(error)
         for name, option in WIDTHS.items():
             if text.startswith(f"model.{option}:"):  # of the data, not of the section
-                text = text.replace("leave it out", f"leave it out with data.drop: [{name}]")
+                text = f"{text.partition(';')[0]}; leave {name} out with data.drop: [{name}]"
         raise ValueError(text) from None
     return built.double() if config.train.precision == "64" else built

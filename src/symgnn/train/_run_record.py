@@ -1,4 +1,4 @@
-"""What a run directory says of itself: `config.yaml`, for people, and `run.json`, with a digest.
+"""The record of a run directory: `config.yaml`, for people, and `run.json`, with a digest.
 
 `run.json` holds the config too, so that a model is built of what the digest covers; `config.yaml`
 has to agree with it.

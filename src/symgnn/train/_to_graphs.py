@@ -135,7 +135,7 @@ def _read(
 
 
 def _read_part(part: list[Any], reading: dict[str, Any]) -> list[Data]:
-    """What is read at once; errors say what can be done about them where a run predicts."""
+    """Read one part of the input; errors name a fix that is possible while predicting."""
     if type(part[0]) is not str and reading.get("units") is not None:
         reading = {**reading, "units": "angstrom"}  # whatever the files of the training had
     try:

@@ -258,7 +258,7 @@ def write_run(out: Path, config: Config, record: dict[str, Any]) -> None:
 
 
 def check(config: Config, splits: Splits, model: Model) -> None:
-    """What can only be checked with the data: the model, what is monitored, a first graph."""
+    """Checks that need the data: the model, the monitored metric, a first graph."""
     train, known = config.train, names_of(splits.task)
     if train.monitor not in known:
         raise ValueError(f"train.monitor: is {train.monitor!r}; choose from {', '.join(known)}")
@@ -268,7 +268,7 @@ def check(config: Config, splits: Splits, model: Model) -> None:
             f"{train.validate_every}"
         )
     if train.class_weights != "none" and splits.task.kind != "classification":
-        raise ValueError("train.class_weights: there are no classes; leave it out")
+        raise ValueError("train.class_weights: this task has no classes; remove it")
     try:
         with torch.no_grad():
             model.eval()(ready(config, [splits.train[0]], model)[0])
@@ -303,7 +303,7 @@ def division_line(splits: Splits) -> str:
 def about(
     config: Config, splits: Splits, facts: Facts, model: Model, trivial: Baseline
 ) -> dict[str, Any]:
-    """What the run was made of, and what its model needs to be built again."""
+    """The record of a run: its data, settings and versions, and the options of its model."""
     train = config.train
     return {
         "seeds": list(range(train.seed, train.seed + train.seeds)),

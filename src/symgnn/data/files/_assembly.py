@@ -24,7 +24,7 @@ OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology")
 
 @dataclass(frozen=True)
 class GraphForm:
-    """What all graphs have in common."""
+    """Facts that all graphs share."""
 
     edges: str | None
     radius: float | None

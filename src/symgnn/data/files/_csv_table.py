@@ -27,7 +27,7 @@ class CsvTable:
     rows: list[int] = field(repr=False)
 
     def where(self, index: int, column: str = "", called: str = "") -> str:
-        """What a message calls a cell, or a row; `called` is what the row tells of."""
+        """The name of a cell or a row in a message; `called` names the subject of the row."""
         place = f"{self.path}, row {self.rows[index]}"
         place += f", column {column!r}" if column else ""
         return f"{place} ({called})" if called else place

@@ -1,4 +1,4 @@
-"""What is read: structures, as files have them, before they become graphs."""
+"""Structures as files have them, before they become graphs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FileStructure:
         return self.name if smiles in (None, self.name) else f"{self.name}, {smiles}"
 
     def place(self, level: str, index: int, name: str) -> str:
-        """What a message calls a value of the graph, a node or an edge."""
+        """The name of a value of the graph, a node or an edge in a message."""
         if level in self.rows:
             path, numbers = self.rows[level]
             called = f" ({self.called})" if level == "graph" else ""

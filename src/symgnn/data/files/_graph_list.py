@@ -1,4 +1,4 @@
-"""What reading gives: a list of graphs that knows what was asked of it."""
+"""The result of `read`: a list of graphs with their task and the options of reading."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ ADVICE = "or pass on_error='skip' to leave such out"
 
 
 class Troubles:
-    """What is wrong with single structures: an error at once, or collected to leave them out."""
+    """Errors of single structures: raised at once, or collected so that they are skipped."""
 
     def __init__(self, on_error: str) -> None:
         if on_error not in ("raise", "skip"):

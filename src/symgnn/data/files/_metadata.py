@@ -1,4 +1,4 @@
-"""What is known of each graph besides its target: what `splits` and `folds` can divide by."""
+"""Metadata of graphs, by which `splits` and `folds` can divide them."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def _attribute(graph: Data, name: str) -> str | None:
 
 
 def called(graph: Data, index: int) -> str:
-    """What a message calls a graph."""
+    """The name of a graph in a message."""
     name = getattr(graph, "name", None)
     return f"graph {index} ({name})" if name else f"graph {index}"

@@ -1,4 +1,4 @@
-"""What was found as a target, into numbers or classes."""
+"""Targets of files become numbers or classes."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def _vectors_among(columns: Sequence[Column], n: int) -> list[str]:
 
 
 def _stem(names: Sequence[str]) -> str:
-    """What names have in common at their beginning: f of fx, fy, fz."""
+    """The common prefix of names: f of fx, fy, fz."""
     common = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
     return "".join(letters[0] for letters in common).rstrip("_-. [(") or ", ".join(names)
 

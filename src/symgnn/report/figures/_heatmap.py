@@ -83,7 +83,7 @@ def _outline(axes: Axes, i: int, j: int, colour: str) -> None:
 
 
 def _legend(figure: Figure, shown: set[str]) -> None:
-    """What the outlines mean, for those that occur."""
+    """The legend of the outlines that occur."""
     words = {"differs": "differs from the paper", "violated": "fixed by theory, and not met"}
     handles = [
         Line2D([], [], marker="s", linestyle="", markersize=9, fillstyle="none", label=words[kind])

@@ -1,4 +1,4 @@
-"""What the figures share: a plain style, and a map from accuracies to colours."""
+"""The style of all figures: a plain style, and a map from accuracies to colours."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from symgnn.report.figures._style import log_scale, plain
 
 @plain
 def test_curves(results: Results) -> Figure:
-    """What is measured on the test graphs against the epoch, with a band of one deviation."""
+    """The metric of the test graphs against the epoch, with a band of one deviation."""
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     axes = figure.subplots()
     for row in results["rows"]:
