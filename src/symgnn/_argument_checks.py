@@ -84,7 +84,8 @@ def unknown_name(name: str, given: object, known: Iterable[str], what: str) -> s
         >>> unknown_name("units", "angstrm", ["angstrom", "bohr"], "a known unit")
         "units: 'angstrm' is not a known unit; did you mean 'angstrom'? Choose from angstrom, bohr"
     """
-    return f"{name}: {shown(given)!r} is not {what}; {suggestion(given, known, listed=True)}"
+    value = repr(shown(given)) if isinstance(given, str) else shown(repr(given))
+    return f"{name}: {value} is not {what}; {suggestion(given, known, listed=True)}"
 
 
 def named(name: str, given: object, table: Mapping[str, V]) -> V:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,7 +58,7 @@ def test_a_killed_process(victim: int, tmp_path: Path) -> None:
     while all(process.is_alive() for process in processes):
         if last.exists():
             break
-        time.sleep(0.01)
+        processes[0].join(0.01)
     processes[victim].kill()
     for process in processes:
         process.join()

@@ -2,7 +2,6 @@
 
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -90,8 +89,8 @@ def killed_at_random_moments(config: dict, whole: Path, run: Path) -> None:
     for _ in range(5):
         process, done = start(config, run), logged(run) + moments.randint(0, 2)
         while process.is_alive() and logged(run) < done:
-            time.sleep(0.001)
-        time.sleep(moments.uniform(0, 0.05))
+            process.join(0.001)
+        process.join(moments.uniform(0, 0.05))
         process.kill()
         process.join()
         kills += process.exitcode == -signal.SIGKILL

@@ -206,8 +206,12 @@ def test_the_learning_rate_follows_its_schedule(tmp_path: Path) -> None:
 
 def test_balanced_classes_and_other_losses_train(tmp_path: Path) -> None:
     data = {"name": "solids", "kind": "classification"}
-    trained(tmp_path / "a", "train.class_weights=balanced", "train.monitor=f1", data=data)
-    trained(tmp_path / "b", "train.loss=huber", "train.optimizer=sgd", "train.precision=bf16")
+    balanced = trained(
+        tmp_path / "a", "train.class_weights=balanced", "train.monitor=f1", data=data
+    )
+    other = "train.loss=huber", "train.optimizer=sgd", "train.precision=bf16"
+    for run in (balanced, trained(tmp_path / "b", *other)):
+        assert all(p.isfinite().all() for model in run.models for p in model.parameters())
 
 
 def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
