@@ -28,10 +28,11 @@ demo: $(VENV)/.installed-plot ## measure the symmetry of every block on the five
 test: lint ## check style and types, then run the tests
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(WORKERS)
 
-lint: $(VENV)/.installed-dev ## check style (ruff) and types (mypy)
+lint: $(VENV)/.installed-dev ## check style (ruff), types (mypy) and the direction of imports (import-linter)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.installed-dev ## fix what ruff can fix and format the code
 	$(BIN)/ruff check --fix .

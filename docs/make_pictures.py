@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import matplotlib
+import tomllib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -97,7 +98,80 @@ def draw_lattice(path: Path) -> None:
     plt.close(figure)
 
 
+#: What each package is for; their order is that of the contract in pyproject.toml.
+PURPOSES = {
+    "cli": "the command symgnn",
+    "commands": "one file per command",
+    "symmetry_demo": "make demo",
+    "bench": "speed claims, measured",
+    "experiments": "the paper's tables and figures",
+    "train": "fit, load, Run, Ensemble, one loop",
+    "audit": "the symmetry of any model",
+    "report": "tables, plots, pages",
+    "nn": "Spec, Update, Block, Model; _engine is fast",
+    "data": "datasets and your own files",
+    "graphs": "Topology: neighbours, rays, angles",
+    "geometry": "measures, transformations, symmetries",
+    "_argument_checks": "",
+    "progress": "",
+    "store": "",
+    "warning_lines": "",
+}
+
+
+def layers() -> list[list[str]]:
+    """The packages, from the top to the bottom, as the contract on imports has them."""
+
+    config = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    (found,) = (c for c in config["tool"]["importlinter"]["contracts"] if c["id"] == "layers")
+    return [[name.strip() for name in row.split("|")] for row in found["layers"]]
+
+
+def draw_architecture(path: Path) -> None:
+    """The packages as rows of boxes: each imports from the rows below it alone."""
+    rows = layers()
+    figure, axes = plt.subplots(figsize=(9, 0.85 * len(rows) + 0.6))
+    total, gap, height = 10.0, 0.2, 0.78
+    for k, row in enumerate(rows):
+        y = len(rows) - 1 - k
+        width = (total - gap * (len(row) - 1)) / len(row)
+        for j, name in enumerate(row):
+            x = j * (width + gap)
+            axes.add_patch(
+                FancyBboxPatch(
+                    (x, y),
+                    width,
+                    height,
+                    boxstyle="round,pad=0,rounding_size=0.1",
+                    facecolor=COLOURS[min(k * len(COLOURS) // len(rows), len(COLOURS) - 1)],
+                    edgecolor="#5b6b82",
+                )
+            )
+            purpose = PURPOSES[name]
+            middle = {"ha": "center", "va": "center"}
+            size = 11 if len(row) < 3 else 9
+            rise = {0: 0.0, 1: 0.16}.get(len(purpose.splitlines()), 0.24)
+            axes.text(
+                x + width / 2, y + height / 2 + rise, name, weight="bold", size=size, **middle
+            )
+            below = y + height / 2 - (0.16 if rise < 0.2 else 0.12)
+            axes.text(x + width / 2, below, purpose, size=9.5, **middle)
+    axes.annotate(
+        "",
+        xy=(-0.35, 0.1),
+        xytext=(-0.35, len(rows) - 0.3),
+        arrowprops={"arrowstyle": "-|>", "color": "#5b6b82", "linewidth": 1.5},
+    )
+    axes.text(-0.6, len(rows) / 2, "imports", rotation=90, ha="center", va="center", color="#444")
+    axes.set_xlim(-0.9, total + 0.1)
+    axes.set_ylim(-0.1, len(rows))
+    axes.axis("off")
+    figure.savefig(path, dpi=110, bbox_inches="tight")
+    plt.close(figure)
+
+
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
-    draw_lattice(PICTURES / "symmetry-lattice.png")
-    print("wrote", PICTURES / "symmetry-lattice.png")
+    for draw, name in ((draw_lattice, "symmetry-lattice"), (draw_architecture, "architecture")):
+        draw(PICTURES / f"{name}.png")
+        print("wrote", PICTURES / f"{name}.png")

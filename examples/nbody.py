@@ -22,9 +22,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from symgnn.train import keep_memory
-from symgnn.train.config import Config, read_config
-from symgnn.train.training import finish, train
+from symgnn.train import Config, finish, keep_memory, read_config, train
 
 CONFIG = Path(__file__).parent / "configs" / "nbody.yaml"
 

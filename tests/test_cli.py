@@ -12,7 +12,7 @@ import symgnn
 from symgnn import symmetry_demo
 from symgnn.cli import main, make_parser
 from symgnn.commands import COMMANDS
-from symgnn.train.devices import quiet
+from symgnn.train._devices import quiet
 from trainings import SMALL
 
 
@@ -41,9 +41,9 @@ def test_alone_it_prints_its_help(arguments: list[str], capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("trian", "symgnn: 'trian' is not a known command; did you mean train?"),
-        ("data lst", "symgnn data: 'lst' is not a known action; did you mean list?"),
-        ("evaluate run --split tset", "symgnn evaluate: --split: is 'tset'; did you mean test?"),
+        ("trian", "symgnn: 'trian' is not a known command; did you mean 'train'?"),
+        ("data lst", "symgnn data: 'lst' is not a known action; did you mean 'list'?"),
+        ("evaluate run --split tset", "symgnn evaluate: --split: is 'tset'; did you mean 'test'?"),
         ("train c.yaml --sedes 3", "symgnn train: --sedes is not an option; did you mean --seeds?"),
         ("train c.yaml a=b --sedes=3", "symgnn train: --sedes=3 is not an option; did you mean "),
         ("--hepl", "symgnn: --hepl is not an option; did you mean --help?"),
@@ -51,9 +51,15 @@ def test_alone_it_prints_its_help(arguments: list[str], capsys: pytest.CaptureFi
         ("demo now", "symgnn demo: now is not expected; see symgnn demo --help"),
         ("demo --fast", "symgnn demo: --fast is not an option; see symgnn demo --help"),
         ("train", "symgnn train: the following arguments are required: config; see symgnn train "),
-        ("bench scael", "symgnn: bench: 'scael': did you mean 'scale'? choose from angles, "),
-        ("reproduce polytope-3d", "symgnn: reproduce: 'polytope-3d': did you mean 'polytopes-3d'?"),
-        ("data get mnsit", "symgnn: name: 'mnsit' is not a dataset; did you mean mnist?"),
+        (
+            "bench scael",
+            "symgnn: bench: 'scael' is not known; did you mean 'scale'? Choose from angles, ",
+        ),
+        (
+            "reproduce polytope-3d",
+            "symgnn: reproduce: 'polytope-3d' is not known; did you mean 'polytopes-3d'?",
+        ),
+        ("data get mnsit", "symgnn: name: 'mnsit' is not a dataset; did you mean 'mnist'?"),
     ],
 )
 def test_wrong_words_are_one_line_with_the_nearest(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from symgnn.data import NBody
-from symgnn.train.config import Config, read_config
+from symgnn.train._config import Config, read_config
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -35,7 +35,7 @@ def solids(
     import torch
 
     from symgnn.data import polytopes
-    from symgnn.data.task import Splits, Task
+    from symgnn.data._task import Splits, Task
 
     graphs = polytopes(3)
     for k, graph in enumerate(graphs):
@@ -60,7 +60,7 @@ def solids(
 
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["symgnn.train.training", "symgnn.report.run_page"])
+_context.set_forkserver_preload(["symgnn.train._training", "symgnn.report._run_page"])
 
 
 def start(config: dict, out: Path, crash: tuple[str, int] | None = None, rank: dict | None = None):
@@ -85,9 +85,9 @@ def _train(config: dict, out: Path, crash: tuple[str, int] | None, rank: dict) -
     os.environ |= {name: str(value) for name, value in rank.items()}
     import torch
 
-    from symgnn.data import registry
-    from symgnn.train.config import resolve
-    from symgnn.train.training import finish, train
+    from symgnn.data import _registry as registry
+    from symgnn.train._config import resolve
+    from symgnn.train._training import finish, train
 
     torch.set_num_threads(1)
     registry.DATASETS["solids"] = registry.Dataset("solids", "made", (5, 5, 5), solids)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from symgnn import audit, data, geometry, graphs, nn, train
-    from symgnn.train.fit import fit
-    from symgnn.train.trained_run import Run, load
+    from symgnn.train._fit import fit
+    from symgnn.train._trained_run import Run, load
 
 __all__ = [
     "Run",
@@ -22,7 +22,7 @@ __all__ = [
     "train",
 ]
 #: Where names that are no subpackages are defined.
-_DEFINED = {"Run": "train.trained_run", "fit": "train.fit", "load": "train.trained_run"}
+_DEFINED = {"Run": "train", "fit": "train", "load": "train"}
 
 if not TYPE_CHECKING:  # a type checker has the imports above, and reports any other name
 

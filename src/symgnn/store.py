@@ -78,7 +78,7 @@ def read_json(path: Path) -> Any:
 
 
 def environment() -> dict[str, str]:
-    """What a result depends on besides its settings."""
+    """The environment of a result: versions, machine and source."""
     packages = ("torch", "torch_geometric", "numpy", "scipy")
     versions = {name: metadata.version(name) for name in packages}
     return {

@@ -1,4 +1,4 @@
-"""What `symgnn demo` does: build each block, apply it to the five solids, measure its symmetry."""
+"""`symgnn demo`: build each block, apply it to the five solids, measure its symmetry."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from symgnn.bench.measure import MissingError, Rounds, Spread
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._measure import MissingError, Rounds, Spread
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._suite import Suite, SuitePart
 
 
 def claim(ratio: float, bound: float | None = None, at: str = "most", **more: Any) -> SpeedClaim:

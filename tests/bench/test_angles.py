@@ -7,9 +7,11 @@ from torch_geometric.data import Batch, Data
 
 from helpers import both_ways
 from nn.peers import E_GCL
-from symgnn.bench import egnn_layer, products, shapes
-from symgnn.bench.angles_suite import AngleUpdate, Concatenated
-from symgnn.bench.products import Product
+from symgnn.bench import _egnn_layer as egnn_layer
+from symgnn.bench import _products as products
+from symgnn.bench import _shapes as shapes
+from symgnn.bench._angles_suite import AngleUpdate, Concatenated
+from symgnn.bench._products import Product
 from symgnn.graphs import Topology
 from symgnn.nn import from_peer
 from symgnn.nn._engine.policy import using_policy

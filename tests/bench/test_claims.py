@@ -4,10 +4,10 @@ import pytest
 from rich.console import Console
 
 from bench.samples import absent, bad, claim, good, results, suite
-from symgnn.bench.bench_table import html_table, markdown_table, rich_table
+from symgnn.bench._bench_table import html_table, markdown_table, rich_table
+from symgnn.bench._measure import Rounds
+from symgnn.bench._speed_claims import missed, number, summary
 from symgnn.bench.document import written
-from symgnn.bench.measure import Rounds
-from symgnn.bench.speed_claims import missed, number, summary
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import torch
 
 from bench.samples import absent, bad, good, suite
 from symgnn.bench import SUITES
-from symgnn.bench import suite as module
+from symgnn.bench import _suite as module
+from symgnn.bench._measure import Spread
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.bench.document import main as document
-from symgnn.bench.measure import Spread
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.suite import Suite, SuitePart
 from symgnn.cli import main
 
 
@@ -121,9 +121,9 @@ def test_list_names_all(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["angels"], "bench: 'angels': did you mean 'angles'? choose from"),
-        (["angles", "nothing"], "bench: 'nothing': choose from angles,"),
-        (["--threads", "0"], "--threads: is 0; give at least 1"),
+        (["angels"], "bench: 'angels' is not known; did you mean 'angles'? Choose from"),
+        (["angles", "nothing"], "bench: 'nothing' is not known; choose from angles,"),
+        (["--threads", "0"], "--threads: is 0; give a whole number of at least 1"),
     ],
 )
 def test_wrong_calls_say_what_is_right(arguments, words, capsys) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symgnn.bench.measure import (
+from symgnn.bench._measure import (
     MissingError,
     NoMemoryError,
     Rounds,
@@ -79,7 +79,7 @@ def test_a_child_takes_no_more_than_is_free() -> None:
 
 PEAK = """
 import torch
-from symgnn.bench.measure import Memory
+from symgnn.bench._measure import Memory
 
 memory, size = Memory(), 50 * 2**20
 before = memory.now()

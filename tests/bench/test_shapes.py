@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from symgnn.bench import shapes
+from symgnn.bench import _shapes as shapes
 from symgnn.graphs import Topology
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from symgnn.bench import SUITES, scale_suite, suite_named
-from symgnn.bench.measure import NoMemoryError
-from symgnn.bench.peers_suite import in_space, on_graph, triplets
-from symgnn.bench.shapes import SHAPES, SUPERPIXELS
-from symgnn.bench.suite import QUICK, Suite
+from symgnn.bench import SUITES, suite_named
+from symgnn.bench import _scale_suite as scale_suite
+from symgnn.bench._measure import NoMemoryError
+from symgnn.bench._peers_suite import in_space, on_graph, triplets
+from symgnn.bench._shapes import SHAPES, SUPERPIXELS
+from symgnn.bench._suite import QUICK, Suite
 
 #: How many bounds and how many ratios without one a quick run has.
 COUNTS = {

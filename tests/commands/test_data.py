@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from symgnn.cli import main
-from symgnn.data import DATASETS, image_files
+from symgnn.data import DATASETS
+from symgnn.data import _image_files as image_files
 
 Output = pytest.CaptureFixture[str]
 
@@ -75,7 +76,7 @@ def test_get_from_a_folder(capsys: Output, tmp_path: Path, monkeypatch: pytest.M
     assert "1 to train" in run(capsys, "make", "tsp", "--jobs", "1")
     found = run(capsys, "check", "tsp", "--jobs", "1", code=1)
     assert "the splits have (1, 1, 1) graphs, not (10000, 1000, 1000)" in found
-    assert "is not a dataset; did you mean mnist?" in run(capsys, "get", "mnits", code=2)
+    assert "is not a dataset; did you mean 'mnist'?" in run(capsys, "get", "mnits", code=2)
     message = run(capsys, "get", "cifar10", "--from", str(folder), code=2)
     assert "has no file of cifar10; expected one of: cifar-10-binary.tar.gz (md5 c32a" in message
 
@@ -106,7 +107,7 @@ def test_no_network(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
         (["show", "tsp", "--from", "sample", "--out", "x.nonsense"], "--out: cannot write x.nons"),
         (
             ["make", "tsp", "--set", "limitt=3"],
-            "limitt: is not an option of tsp; did you mean limit?",
+            "limitt: is not an option of tsp; did you mean 'limit'?",
         ),
         (["make", "tsp", "--set", "limit"], "--set: 'limit' is not of the form KEY=VALUE"),
         (["make", "polytopes-3d", "--limit", "3"], "limit: is not an option of polytopes-3d"),

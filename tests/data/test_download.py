@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from symgnn.cli import main
-from symgnn.data import download as module
-from symgnn.data import tsp
-from symgnn.data.dataset_store import Source, fetch
-from symgnn.data.download import Limits
+from symgnn.data import _download as module
+from symgnn.data import _tsp as tsp
+from symgnn.data._dataset_store import Source, fetch
+from symgnn.data._download import Limits
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PORTAL = b"\n<!DOCTYPE html><html><body>Please log in to the network.</body></html>"

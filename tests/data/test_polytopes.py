@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.data.polytopes import polytope, polytopes
+from symgnn.data._polytopes import polytope, polytopes
 
 COUNTS = {
     1: [("simplex", 2, 1)],
@@ -149,13 +149,13 @@ def test_unknown_name_suggests_the_nearest(wrong: str, right: str) -> None:
 @pytest.mark.parametrize(
     ("name", "dimension", "message"),
     [
-        ("icosahedron", 4, "icosahedron lives in dimension 3, got dimension=4"),
-        ("24-cell", 3, "24-cell lives in dimension 4, got dimension=3"),
-        ("orthoplex", 1, "orthoplex needs dimension >= 2, got 1"),
-        ("simplex", None, "pass dimension=n"),
-        ("simplex", 0, "integer >= 1, got 0"),
-        ("simplex", 2.0, "integer >= 1, got 2.0"),
-        ("hypercube", True, "integer >= 1, got True"),
+        ("icosahedron", 4, "dimension: is 4, but the icosahedron has dimension 3"),
+        ("24-cell", 3, "dimension: is 3, but the 24-cell has dimension 4"),
+        ("orthoplex", 1, "dimension: is 1; the orthoplex needs at least 2"),
+        ("simplex", None, "dimension: is missing; pass that of the simplex"),
+        ("simplex", 0, "dimension: is 0; give a whole number of at least 1"),
+        ("simplex", 2.0, "dimension: is 2.0; give a whole number"),
+        ("hypercube", True, "dimension: is True; give a whole number"),
     ],
 )
 def test_wrong_dimension(name: str, dimension: object, message: str) -> None:
@@ -164,5 +164,5 @@ def test_wrong_dimension(name: str, dimension: object, message: str) -> None:
 
 
 def test_classes_need_a_dimension_of_at_least_one() -> None:
-    with pytest.raises(ValueError, match="integer >= 1, got -1"):
+    with pytest.raises(ValueError, match="dimension: is -1; give a whole number"):
         polytopes(-1)

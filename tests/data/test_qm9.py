@@ -13,11 +13,12 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.utils import degree, is_undirected
 
 from shared_data import shared
-from symgnn.data import load, qm9_files
-from symgnn.data.bonds import BOND_TYPES, Origin, find_bonds
-from symgnn.data.packed_graphs import starts
-from symgnn.data.qm9 import ATOM_ENERGIES, TARGETS, split
-from symgnn.data.qm9_files import COLUMNS, MOLECULES, parse_xyz, read_archive, read_molecules
+from symgnn.data import _qm9_files as qm9_files
+from symgnn.data import load
+from symgnn.data._bonds import BOND_TYPES, Origin, find_bonds
+from symgnn.data._packed_graphs import starts
+from symgnn.data._qm9 import ATOM_ENERGIES, TARGETS, split
+from symgnn.data._qm9_files import COLUMNS, MOLECULES, parse_xyz, read_archive, read_molecules
 
 #: A molecule as the archive has it, exponents and all.
 METHANE = """5
@@ -326,10 +327,10 @@ def test_the_split_of_the_paper() -> None:
         ({"targets": "mu"}, "targets: 'mu' is not possible; pass a list"),
         ({"targets": []}, r"targets: \[\] is not possible"),
         ({"validation": 100_000}, "validation: 100000 is not possible"),
-        ({"seed": -1}, "seed: -1 is not possible"),
+        ({"seed": -1}, "seed: is -1; give a whole number"),
         ({"limit": [1, 2]}, r"limit: \[1, 2\] is not possible; pass a number, or one for each"),
-        ({"limit": "few"}, "limit: 'few' is not possible"),
-        ({"jobs": 0, "seed": 9}, "jobs: 0 is not possible"),
+        ({"limit": "few"}, "limit: is 'few'; give a whole number"),
+        ({"jobs": 0, "seed": 9}, "jobs: is 0; give a whole number"),
         ({"source": "nowhere"}, "nowhere: is not there; pass dsgdb9nsd.xyz.tar.bz2"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from symgnn.data import DATASETS, NBody, Splits, load
-from symgnn.data.checking import check_graphs, facts
+from symgnn.data._checking import check_graphs, facts
 
 
 @pytest.mark.parametrize("name", ["qm9", "mnist", "cifar10", "nbody", "polytopes-3d"])
@@ -46,11 +46,11 @@ def test_polytopes() -> None:
 
 
 def test_wrong_names() -> None:
-    with pytest.raises(ValueError, match=r"^name: 'cifar' is not .*; did you mean cifar10\?"):
+    with pytest.raises(ValueError, match=r"^name: 'cifar' is not .*; did you mean 'cifar10'\?"):
         load("cifar")
     with pytest.raises(ValueError, match=r"^name: 'x' is not a dataset; choose from qm9, mnist"):
         load("x")
-    with pytest.raises(ValueError, match=r"^weight: is not .* of mnist; did you mean weights"):
+    with pytest.raises(ValueError, match=r"^weight: is not .* of mnist; did you mean 'weights'"):
         load("mnist", weight=True)
 
 

@@ -5,16 +5,15 @@ import hashlib
 import http.server
 import multiprocessing
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from symgnn.data import dataset_store
-from symgnn.data.dataset_store import Source, fetch, find, prepared
-from symgnn.data.download import Limits
+from symgnn.data import _dataset_store as dataset_store
+from symgnn.data._dataset_store import Source, fetch, find, prepared
+from symgnn.data._download import Limits
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 
@@ -25,7 +24,6 @@ class Server(http.server.ThreadingHTTPServer):
     content = CONTENT
     cut: int | None = None
     ranges = True
-    delay = 0.0
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -42,7 +40,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         asked = self.headers.get("Range")
         self.server.requests.append(asked)
-        time.sleep(self.server.delay)
         content, start = self.server.content, 0
         if asked and self.server.ranges:
             start = int(asked.removeprefix("bytes=").removesuffix("-"))
@@ -289,16 +286,15 @@ def test_failure_leaves_nothing(tmp_path: Path, full: Path) -> None:
 # ---------------------------------------------------------------- two processes
 
 
-def slow(log: str) -> dict[str, np.ndarray]:
+def noted(log: str) -> dict[str, np.ndarray]:
     with open(log, "a") as file:  # noqa: PTH123
         file.write("made\n")
-    time.sleep(0.5)
     return make()
 
 
 def prepare_in_process(path: str, log: str, begin: object) -> None:
     begin.wait()
-    assert len(prepared(Path(path), "1", lambda: slow(log))["a"]) == 1000
+    assert len(prepared(Path(path), "1", lambda: noted(log))["a"]) == 1000
 
 
 def fetch_in_process(root: str, url: str, begin: object) -> None:
@@ -308,11 +304,10 @@ def fetch_in_process(root: str, url: str, begin: object) -> None:
 
 def run_two(target: object, *arguments: str) -> None:
     context = multiprocessing.get_context("fork")
-    begin = context.Event()
+    begin = context.Barrier(2)  # both reach the lock together
     both = [context.Process(target=target, args=(*arguments, begin)) for _ in range(2)]
     for process in both:
         process.start()
-    begin.set()
     for process in both:
         process.join(60)
     assert [process.exitcode for process in both] == [0, 0]
@@ -327,7 +322,6 @@ def test_two_processes_make_it_once(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_two_processes_download_it_once(server: Server, tmp_path: Path) -> None:
-    server.delay = 0.3
     run_two(fetch_in_process, str(tmp_path), server.url)
     assert server.requests == [None]
     assert files(tmp_path) == {"file.bin"}

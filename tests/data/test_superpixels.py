@@ -13,9 +13,10 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.utils import degree
 
 from shared_data import shared
-from symgnn.data import image_files, load, superpixel_graph
-from symgnn.data.image_files import read_images
-from symgnn.data.superpixels import neighbours, superpixels
+from symgnn.data import _image_files as image_files
+from symgnn.data import load, superpixel_graph
+from symgnn.data._image_files import read_images
+from symgnn.data._superpixels import neighbours, superpixels
 
 #: Nodes of the first images as published: of MNIST by a run of the benchmark's recipe with the core
 #: of SLIC, of CIFAR-10 the first in DGL's documentation.
@@ -117,7 +118,7 @@ def test_sides_of_different_length() -> None:
         (np.zeros((0, 4)), 5, r"image: shape \(0, 4\) is not possible"),
         (np.full((4, 4), 7.0), 5, "image: values are not in 0 to 255"),
         (np.full((4, 4), np.nan), 5, "image: values are not in 0 to 255"),
-        (np.zeros((4, 4)), 0, "segments: 0 is not possible; pass an integer >= 1"),
+        (np.zeros((4, 4)), 0, "segments: is 0; give a whole number of at least 1"),
     ],
 )
 def test_wrong_images(image: np.ndarray, segments: int, message: str) -> None:
@@ -239,7 +240,7 @@ def test_kept_and_taken_from_what_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.train[0].number == 5000
     assert found.test[0].number == 60_000
     with monkeypatch.context() as patch:
-        patch.setattr("symgnn.data.superpixel_sets.read_images", None)
+        patch.setattr("symgnn.data._superpixel_sets.read_images", None)
         again = load("mnist", **options)
     for first, second in zip(found.train, again.train, strict=True):
         for name in ("x", "pos", "edge_index", "y"):

@@ -12,9 +12,10 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.utils import degree
 
 from shared_data import shared
-from symgnn.data import load, tsp
-from symgnn.data.tours import solve, tour_length, two_opt
-from symgnn.data.tsp import Instance, format_instance, generate, parse_instance, tsp_graph
+from symgnn.data import _tsp as tsp
+from symgnn.data import load
+from symgnn.data._tours import solve, tour_length, two_opt
+from symgnn.data._tsp import Instance, format_instance, generate, parse_instance, tsp_graph
 
 FAST = {"seconds_per_node": 0.001}
 
@@ -189,8 +190,8 @@ def test_generated_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ("wrong", "message"),
     [
         ({"nodes": [9, 5]}, "nodes: 9 to 5 is not possible; pass the smaller one first"),
-        ({"nodes": [3, 5]}, "nodes: 3 is not possible; pass an integer >= 4"),
-        ({"seed": -1}, "seed: -1 is not possible"),
+        ({"nodes": [3, 5]}, "nodes: is 3; give a whole number of at least 4"),
+        ({"seed": -1}, "seed: is -1; give a whole number"),
     ],
 )
 def test_wrong_options(tmp_path: Path, wrong: dict, message: str) -> None:

@@ -10,10 +10,12 @@ from rich.console import Console
 
 from symgnn.cli import main
 from symgnn.data import load
-from symgnn.experiments import EXPERIMENTS, Row, dataset_runs, paper, run_experiment, run_step_time
-from symgnn.experiments.claims import Claim
-from symgnn.experiments.dataset_runs import Trial
-from symgnn.experiments.experiment import Protocol
+from symgnn.experiments import EXPERIMENTS, Row, run_experiment, run_step_time
+from symgnn.experiments import _dataset_runs as dataset_runs
+from symgnn.experiments import _paper as paper
+from symgnn.experiments._claims import Claim
+from symgnn.experiments._dataset_runs import Trial
+from symgnn.experiments._experiment import Protocol
 from symgnn.train import Ensemble
 
 QUIET = Console(quiet=True)
@@ -160,7 +162,7 @@ def test_sooner(curve: tuple[float, ...], holds: bool) -> None:
 
 def test_step_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "symgnn.experiments.step_time.QUICK_BATCH", {**dict.fromkeys(_LARGE, 1), "CIFAR10": 3}
+        "symgnn.experiments._step_time.QUICK_BATCH", {**dict.fromkeys(_LARGE, 1), "CIFAR10": 3}
     )
     results = run_step_time(tmp_path, rounds=1, console=QUIET)
     assert json.loads((tmp_path / "results.json").read_text()) == results

@@ -10,9 +10,9 @@ from rich.console import Console
 from symgnn.cli import main
 from symgnn.data import load
 from symgnn.experiments import run_experiment
-from symgnn.experiments.dataset_runs import Trial
-from symgnn.experiments.experiment import Protocol
-from symgnn.experiments.nbody_protocol import NBODY
+from symgnn.experiments._dataset_runs import Trial
+from symgnn.experiments._experiment import Protocol
+from symgnn.experiments._nbody_protocol import NBODY
 from symgnn.nn import build
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -10,10 +10,12 @@ from rich.console import Console
 
 from symgnn.cli import main
 from symgnn.data import SETS, Polytopes
-from symgnn.experiments import TABLES, Local, Row, resume, run_efficiency, run_table, tables
-from symgnn.experiments.paper import cell
-from symgnn.experiments.polytope_tables import keeps, known_train, network
-from symgnn.experiments.verdicts import verdict
+from symgnn.experiments import TABLES, Local, Row, run_efficiency, run_table
+from symgnn.experiments import _resume as resume
+from symgnn.experiments import _tables as tables
+from symgnn.experiments._paper import cell
+from symgnn.experiments._paper_verdicts import verdict
+from symgnn.experiments._polytope_tables import keeps, known_train, network
 from symgnn.store import write_json
 
 QUIET = Console(quiet=True)

@@ -72,5 +72,5 @@ def test_affine_maps(n, seed):
 
 @pytest.mark.parametrize("mu", [-1.0, math.nan, math.inf])
 def test_affine_refuses_mu(mu):
-    with pytest.raises(ValueError, match=f"mu: must be finite and not negative, got {mu}; pass"):
+    with pytest.raises(ValueError, match=f"mu: is {mu}; give a finite number of at least 0"):
         Affine.random(points(2), mu=mu)

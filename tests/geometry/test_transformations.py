@@ -176,11 +176,11 @@ def test_errors_name_the_argument():
             kind.random(pos.long())
         with pytest.raises(ValueError, match="pos: has coordinates that are not finite"):
             kind.random(pos / 0)
-    with pytest.raises(ValueError, match=r"factor: must be finite and positive, got -1\.0"):
+    with pytest.raises(ValueError, match=r"factor: is -1\.0; give a positive number"):
         Dilation(-1.0)
-    with pytest.raises(ValueError, match="radius: must be finite and positive, got 0"):
+    with pytest.raises(ValueError, match="radius: is 0; give a positive number"):
         Inversion(pos[0], 0)
-    with pytest.raises(ValueError, match="n: must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n: is 0; give a whole number of at least 1"):
         random_orthogonal(0)
-    with pytest.raises(ValueError, match="n: must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n: is 0; give a whole number of at least 1"):
         affine_scale(0, 1.0)

@@ -251,7 +251,7 @@ POS = torch.zeros(4, 2)
         (torch.zeros(4, 0), r"pos .*\[N, n\].*got \[4, 0\]"),
         ([[0.0]], "pos .*got list"),
         (torch.tensor([[0.0], [1.0], [math.nan], [math.inf]]), r"pos .*nan\] in row 2"),
-        (torch.zeros(4, 2, dtype=torch.complex64), "pos must be real, got torch.complex64"),
+        (torch.zeros(4, 2, dtype=torch.complex64), "pos: is torch.complex64"),
     ],
 )
 @pytest.mark.parametrize("build", [knn_graph, radius_graph])
@@ -265,10 +265,12 @@ def test_wrong_coordinates(build: Callable, pos: object, message: str) -> None:
 def test_wrong_k_or_r(value: object) -> None:
     for make in (KNNGraph, partial(knn_graph, POS)):
         for k in (value, 0, 2.0):
-            with pytest.raises(ValueError, match=f"k must be an integer >= 1, got {k!r}"):
+            with pytest.raises(ValueError, match=f"k: is {k!r}; give a whole number of at least 1"):
                 make(k)
     for make in (RadiusGraph, partial(radius_graph, POS)):
-        with pytest.raises(ValueError, match=f"r must be a finite number >= 0, got {value!r}"):
+        with pytest.raises(
+            ValueError, match=f"r: is {value!r}; give a finite number of at least 0"
+        ):
             make(value)
 
 

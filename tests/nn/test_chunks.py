@@ -166,7 +166,17 @@ def test_torch_func() -> None:
     torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("architecture", [*ARCHITECTURES, "dimenet++"])
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        *("agn", "dgn", "dimenet++"),
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ARCHITECTURES
+            if n not in ("agn", "dgn")
+        ),
+    ],
+)
 @pytest.mark.parametrize("backward", [True, False])
 def test_a_pass_leaves_nothing_behind(architecture: str, backward: bool) -> None:
     graph = KNNGraph(k=4)(Data(pos=torch.rand(40, 3, generator=torch.Generator().manual_seed(0))))

@@ -26,16 +26,21 @@ MATHEMATICS = (
 SPEED = re.compile(r"chunk|\btiles?\b|tiled|autocast|is_compiling|compile|thread", re.IGNORECASE)
 
 
-def imports(path: Path) -> set[str]:
-    """The modules that a file imports, those inside functions and type checks too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name}: write imports in full"
-            found.add(str(node.module))
-    return found
+def code_lines(path: Path) -> int:
+    """How many lines hold code: no blank lines, comments or docstrings."""
+    tree = ast.parse(path.read_text())
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    ast.fix_missing_locations(tree)
+    held = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt | ast.expr | ast.arg | ast.alias)
+        for line in (node.lineno, node.end_lineno if isinstance(node, ast.expr) else node.lineno)
+    }
+    return len(held)
 
 
 @pytest.mark.parametrize("name", MATHEMATICS)
@@ -46,9 +51,9 @@ def test_the_mathematics_does_not_mention_speed(name: str) -> None:
 
 
 def test_the_mathematics_can_be_read_in_one_sitting() -> None:
-    lines = {name: len((NN / f"{name}.py").read_text().splitlines()) for name in MATHEMATICS}
+    lines = {name: code_lines(NN / f"{name}.py") for name in MATHEMATICS}
     assert len(lines) <= 8
-    assert sum(lines.values()) < 2000, lines
+    assert sum(lines.values()) < 1500, lines
     path = (Update.reference, Update._at_home, Update._gathered, edges_to_rays, reduce_rows)
     assert sum(len(inspect.getsource(part).splitlines()) for part in path) < 100
 
@@ -68,20 +73,6 @@ def test_speed_is_only_known_to_the_engine() -> None:
         str(path.relative_to(NN)) for path in NN.rglob("*.py") if asks.search(path.read_text())
     }
     assert all(name.startswith("_engine/") for name in found), found
-
-
-def test_direction_of_imports() -> None:
-    """geometry -> graphs -> nn; nothing below knows what is above."""
-    root = NN.parent
-    above = ("data", "train", "audit", "experiments", "bench", "commands", "report", "demo", "cli")
-    allowed = {"geometry": (), "graphs": ("geometry",), "nn": ("geometry", "graphs")}
-    for room, below in allowed.items():
-        for path in (root / room).rglob("*.py"):
-            for module in imports(path):
-                if module.startswith("symgnn."):
-                    other = module.split(".")[1]
-                    assert other == room or other in below, f"{path}: imports {module}"
-                    assert other not in above
 
 
 def test_no_global_of_the_engine_is_changed() -> None:

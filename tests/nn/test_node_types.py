@@ -126,7 +126,7 @@ def test_whole_numbers_of_any_type(kind: torch.dtype) -> None:
     [
         ({"node_types": 0}, "node_types: is 0; give a whole number of at least 1"),
         ({"node_types": 2.5}, r"node_types: is 2\.5; give a whole number"),
-        ({"node_types": "atom"}, "node_types: 'atom': did you mean 'atoms'"),
+        ({"node_types": "atom"}, "node_types: 'atom' is not known; did you mean 'atoms'"),
     ],
 )
 def test_the_option_is_checked(options: dict, message: str) -> None:

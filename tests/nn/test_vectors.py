@@ -248,7 +248,7 @@ def test_vectors_are_refused_where_they_are_not_defined() -> None:
     build("dgn", task="node-vectors", aggregation="max")
     with pytest.raises(ValueError, match=r"rays: is 'unit', but task='graph' gives no vectors"):
         build("dgn", rays="unit")
-    with pytest.raises(ValueError, match=r"rays: 'units': did you mean 'unit'"):
+    with pytest.raises(ValueError, match=r"rays: 'units' is not known; did you mean 'unit'"):
         build("dgn", task="node-vectors", rays="units")
     with pytest.raises(ValueError, match=r"SchNet has no read-out for 'edge'; .*node-vectors"):
         build("schnet", task="edge")

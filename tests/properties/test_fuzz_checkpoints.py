@@ -14,8 +14,8 @@ import torch
 import symgnn
 from symgnn.cli import main
 from symgnn.data import polytopes
-from symgnn.train.config import resolve
-from symgnn.train.training import finish, train
+from symgnn.train._config import resolve
+from symgnn.train._training import finish, train
 
 CONFIG = {
     "data": {"name": "polytopes-3d", "copies": 1, "node_features": True, "drop": ["x"]},

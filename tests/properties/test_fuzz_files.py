@@ -11,7 +11,7 @@ import pytest
 
 from properties.damage import COUNTS, hostile, samples, wrong_counts
 from symgnn.data import read
-from symgnn.data.files.formats import READERS, TABLES
+from symgnn.data.files._formats import READERS, TABLES
 
 HERE = Path(__file__).parent
 

@@ -206,7 +206,7 @@ def concatenated(case: Case) -> Model | None:
     try:
         return case.again(spec.replace(forms={**forms, **spec.forms}))
     except ValueError as error:  # a form has to have all its inputs, in one direction
-        refused = ("which is not there", "differs between an edge and its reverse")
+        refused = ("which this layer does not have", "differs between an edge and its reverse")
         assert any(reason in str(error) for reason in refused), error  # noqa: PT017
         return None
 

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from symgnn.data.task import Task
-from symgnn.report import cases
-from symgnn.report.figures.class_confusion import class_confusion
-from symgnn.report.figures.parity import parity_plot
-from symgnn.train.metrics import Judge, Scaler
-from symgnn.train.outcomes import Outcomes, class_scores
+from symgnn.data._task import Task
+from symgnn.report import _outcome_cases as cases
+from symgnn.report.figures._class_confusion import class_confusion
+from symgnn.report.figures._parity import parity_plot
+from symgnn.train._metrics import Judge, Scaler
+from symgnn.train._outcomes import Outcomes, class_scores
 
 ENERGIES = Task("graph", "regression", ("energy", "gap"), ("eV", ""))
 SHAPES = Task("graph", "classification", ("shape",), classes=("box", "cone", "<i>"))

@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 
 from report.sample import CLASSES, classification, efficiency
 from symgnn.data import polytope
+from symgnn.report._palette import OUTLINE
 from symgnn.report.figures import (
     all_figures,
     confusion_matrices,
@@ -23,8 +24,7 @@ from symgnn.report.figures import (
     training_curves,
     wireframes,
 )
-from symgnn.report.figures.coxeter import coxeter_plane
-from symgnn.report.palette import OUTLINE
+from symgnn.report.figures._coxeter import coxeter_plane
 
 
 def pixels(figure: Figure) -> np.ndarray:

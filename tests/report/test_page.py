@@ -13,8 +13,9 @@ import pytest
 
 import symgnn
 from report.sample import classification, efficiency
-from symgnn.report import page, write_report
-from symgnn.report.palette import heat_colour, ink
+from symgnn.report import _page as page
+from symgnn.report import write_report
+from symgnn.report._palette import heat_colour, ink
 
 VOID = {"meta", "img"}
 FIGURES = ["confusion", "heat_map", "polytopes", "training"]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from symgnn.report.figures.run_curves import run_curves
-from symgnn.report.run_page import metrics_table, write_run_report
+from symgnn.report._run_page import metrics_table, write_run_report
+from symgnn.report.figures._run_curves import run_curves
 
 CELL = {"mean": 0.25, "deviation": 0.01, "values": [0.24, 0.26]}
 TASK = {"level": "graph", "kind": "regression", "targets": ["gap<b>"], "units": ["eV"]}

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from report.sample import cell, classification, efficiency, row
 from symgnn.report import markdown_table, rich_table
-from symgnn.report.result_rows import number, short_head
+from symgnn.report._result_rows import number, short_head
 
 
 def rich_cells(results: dict, column: int) -> list[Text]:

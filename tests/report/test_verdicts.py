@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report.sample import CLASSES, cell, classification, efficiency, row
 from symgnn.report import differences, mixed_up, summary
-from symgnn.report.verdict_marks import agrees
+from symgnn.report._verdict_marks import agrees
 
 
 def test_summary_counts_cells() -> None:

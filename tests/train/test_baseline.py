@@ -9,9 +9,10 @@ import torch
 
 import symgnn
 from symgnn.cli import main
-from symgnn.data.task import Task
-from symgnn.train.baseline import Baseline, baseline, headlines, not_beaten
-from symgnn.train.metrics import Judge, Metrics, Scaler, balanced
+from symgnn.data._task import Task
+from symgnn.report._record_lines import not_beaten
+from symgnn.train._baseline import Baseline, baseline, headlines
+from symgnn.train._metrics import Judge, Metrics, Scaler, balanced
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ENERGIES = Task("graph", "regression", ("energy", "gap"), ("eV", "eV"))

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 import symgnn
 from symgnn.cli import main
-from symgnn.train import checkpoint
+from symgnn.train import _checkpoint as checkpoint
 
 pytest.importorskip("ase")
 COUNT = 12
@@ -195,7 +195,7 @@ def test_two_at_once(run: Path) -> None:
         ("data.drop=[X]", "data.drop: 'X' is not a value that can be left out; did you mean 'x'?"),
         ("data.drop=5", "data.drop: is 5"),
         ("data.drop=y", "data.drop: 'y'"),
-        ("data.seed=abc", "data.seed: 'abc'"),
+        ("data.seed=abc", "data.seed: is 'abc'"),
         ("data.fractions=0.8", "data.fractions: are 0.8"),
         ("train.seed=99999999999999999999", "train.seed: is 99999999999999999999"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from symgnn.train.checkpoint import read_checkpoint, with_digest, write_checkpoint
+from symgnn.train._checkpoint import read_checkpoint, with_digest, write_checkpoint
 
 
 class Code:

@@ -8,9 +8,9 @@ import pytest
 import torch
 from lightning_fabric import Fabric
 
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.checkpointing import Checkpoints, Position
-from symgnn.train.settings import Training
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._checkpointing import Checkpoints, Position
+from symgnn.train._settings import Training
 
 
 class Weights:

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from symgnn.nn.build import ARCHITECTURES, PEERS, build
-from symgnn.train import run_data
-from symgnn.train.config import Config, read_config, resolve
+from symgnn.train import _run_data as run_data
+from symgnn.train._config import Config, read_config, resolve
 
 GOOD = {"data": {"name": "polytopes-3d"}, "model": {"block": "dgn"}}
 
@@ -58,19 +58,22 @@ def test_changes_go_over_the_file_and_into_it(tmp_path: Path) -> None:
     [
         ("model.hiden=3", "model.hiden: is not known; did you mean 'hidden'?"),
         ("model.hidden=x", "model.hidden: is 'x'; give a whole number of at least 1"),
-        ("model.block=dgm", "model.block: 'dgm': did you mean 'dgn'?"),
+        ("model.block=dgm", "model.block: 'dgm' is not known; did you mean 'dgn'?"),
         ("model.velocity=true", "model.velocity: is not known"),  # EGNN's, not DGN's
         ("model.outputs=3", "model.outputs: is found in the data; leave it out"),
-        ("model.aggregation=summ", "model.aggregation: 'summ': did you mean 'sum'?"),
+        ("model.aggregation=summ", "model.aggregation: 'summ' is not known; did you mean 'sum'?"),
         ("model.scaling=2", "model.scaling: DGN does not scale its coordinates"),
         ("train.epoch=3", "train.epoch: is not known; did you mean 'epochs'?"),
         ("train.epochs=3.5", "train.epochs: is 3.5; give a whole number"),
         ("train.epochs=true", "train.epochs: is True; give a whole number"),
-        ("train.epochs=0", "train.epochs: is 0; give at least 1"),
+        ("train.epochs=0", "train.epochs: is 0; give a whole number of at least 1"),
         ("train.learning_rate=fast", "train.learning_rate: is 'fast'; give a number"),
         ("train.learning_rate=-1", "train.learning_rate: is -1.0; give a positive number"),
         ("train.learning_rate=.nan", "train.learning_rate: is nan; give a positive number"),
-        ("train.schedule=cosin", "train.schedule: is 'cosin'; choose from none, plateau, cosine"),
+        (
+            "train.schedule=cosin",
+            "train.schedule: is 'cosin'; did you mean 'cosine'? Choose from none, plateau, cosine",
+        ),
         ("train.drop_last=1", "train.drop_last: is 1; give true or false"),
         ("train.plateau_factor=2", "train.plateau_factor: is 2.0; give a number between 0 and 1"),
         ("data.copys=3", "data.copys: is not known; did you mean 'copies'?"),

@@ -11,10 +11,10 @@ import torch
 
 import symgnn
 from symgnn.cli import main
-from symgnn.train import cross_validation
-from symgnn.train.config import Config, resolve
-from symgnn.train.cross_validation import over_folds, train_folds
-from symgnn.train.training import train
+from symgnn.train import _cross_validation as cross_validation
+from symgnn.train._config import Config, resolve
+from symgnn.train._cross_validation import over_folds, train_folds
+from symgnn.train._training import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 COUNT = 18

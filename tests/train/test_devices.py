@@ -9,8 +9,8 @@ import pytest
 import torch
 import yaml
 
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.checkpointing import read_log
+from symgnn.report._run_log import read_log
+from symgnn.train._checkpoint import read_checkpoint
 from trainings import SMALL, start, start_two
 
 #: Solids of 4 to 20 vertices; of 5, the last of 2 batches has one, so that a process has none.

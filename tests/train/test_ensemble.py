@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 import symgnn
 from helpers import train_ensemble
 from symgnn.train import Ensemble, keep_memory
-from symgnn.train.replay import record
+from symgnn.train._replay import record
 
 
 def solids() -> Batch:

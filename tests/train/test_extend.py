@@ -10,8 +10,8 @@ import torch
 import yaml
 
 from symgnn.cli import main
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.write_metrics import write_metrics
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._write_metrics import write_metrics
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = {

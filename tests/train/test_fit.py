@@ -9,13 +9,13 @@ import torch
 from torch_geometric.data import Data
 
 import symgnn
-from symgnn.data.registry import load_polytopes
-from symgnn.experiments.train_row import train_row
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.config import resolve
-from symgnn.train.metrics import Judge
-from symgnn.train.prepare import make_model, measure
-from symgnn.train.training import ready, train
+from symgnn.data._registry import load_polytopes
+from symgnn.experiments._train_row import train_row
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._config import resolve
+from symgnn.train._metrics import Judge
+from symgnn.train._prepare import make_model, measure
+from symgnn.train._training import ready, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

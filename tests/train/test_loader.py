@@ -12,7 +12,7 @@ from helpers import graphs
 from symgnn.data import polytopes
 from symgnn.graphs import AddTopology
 from symgnn.nn import build
-from symgnn.train.loader import Batches, GraphDataset, loader
+from symgnn.train._loader import Batches, GraphDataset, loader
 
 sizes = st.integers(1, 40)
 

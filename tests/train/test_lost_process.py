@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.lost_process import lost, naming_lost_processes
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._lost_process import lost, naming_lost_processes
 from trainings import SMALL, start, start_two
 
 
@@ -59,7 +58,7 @@ def test_a_killed_process(victim: int, tmp_path: Path) -> None:
     while all(process.is_alive() for process in processes):
         if last.exists():
             break
-        time.sleep(0.01)
+        processes[0].join(0.01)
     processes[victim].kill()
     for process in processes:
         process.join()

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from symgnn.data.task import Task
-from symgnn.train.metrics import Judge, Metrics, Scaler, balanced, loss_sums
+from symgnn.data._task import Task
+from symgnn.train._metrics import Judge, Metrics, Scaler, balanced, loss_sums
 
 ENERGIES = Task("graph", "regression", ("energy", "gap"), ("eV", "eV"))
 COLOURS = Task("node", "classification", ("colour",), classes=("red", "green", "blue"))

@@ -11,11 +11,11 @@ import torch
 import symgnn
 from symgnn.cli import main
 from symgnn.data import read, splits
-from symgnn.data.task import Splits, Task
-from symgnn.train.config import resolve
-from symgnn.train.metrics import Judge, Metrics, Scaler, balanced, loss_sums
-from symgnn.train.prepare import measure
-from symgnn.train.training import finish, train
+from symgnn.data._task import Splits, Task
+from symgnn.train._config import resolve
+from symgnn.train._metrics import Judge, Metrics, Scaler, balanced, loss_sums
+from symgnn.train._prepare import measure
+from symgnn.train._training import finish, train
 from trainings import solids
 
 pytestmark = pytest.mark.usefixtures("one_thread")

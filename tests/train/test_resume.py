@@ -2,13 +2,12 @@
 
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from symgnn.train.checkpoint import read_checkpoint
+from symgnn.train._checkpoint import read_checkpoint
 from trainings import SMALL, start
 
 
@@ -90,8 +89,8 @@ def killed_at_random_moments(config: dict, whole: Path, run: Path) -> None:
     for _ in range(5):
         process, done = start(config, run), logged(run) + moments.randint(0, 2)
         while process.is_alive() and logged(run) < done:
-            time.sleep(0.001)
-        time.sleep(moments.uniform(0, 0.05))
+            process.join(0.001)
+        process.join(moments.uniform(0, 0.05))
         process.kill()
         process.join()
         kills += process.exitcode == -signal.SIGKILL

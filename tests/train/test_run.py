@@ -12,15 +12,15 @@ from torch_geometric.data import Batch
 
 import symgnn
 from symgnn.cli import main
-from symgnn.data import registry
-from symgnn.train import run_data
-from symgnn.train.checkpoint import read_checkpoint
-from symgnn.train.checkpointing import read_log
-from symgnn.train.config import Config, resolve
-from symgnn.train.loader import Batches
-from symgnn.train.prepare import make_model
-from symgnn.train.trained_run import Run, load
-from symgnn.train.training import finish, train
+from symgnn.data import _registry as registry
+from symgnn.report._run_log import read_log
+from symgnn.train import _run_data as run_data
+from symgnn.train._checkpoint import read_checkpoint
+from symgnn.train._config import Config, resolve
+from symgnn.train._loader import Batches
+from symgnn.train._prepare import make_model
+from symgnn.train._trained_run import Run, load
+from symgnn.train._training import finish, train
 from trainings import SMALL, solids
 
 pytestmark = pytest.mark.usefixtures("one_thread", "with_solids")
@@ -206,8 +206,12 @@ def test_the_learning_rate_follows_its_schedule(tmp_path: Path) -> None:
 
 def test_balanced_classes_and_other_losses_train(tmp_path: Path) -> None:
     data = {"name": "solids", "kind": "classification"}
-    trained(tmp_path / "a", "train.class_weights=balanced", "train.monitor=f1", data=data)
-    trained(tmp_path / "b", "train.loss=huber", "train.optimizer=sgd", "train.precision=bf16")
+    balanced = trained(
+        tmp_path / "a", "train.class_weights=balanced", "train.monitor=f1", data=data
+    )
+    other = "train.loss=huber", "train.optimizer=sgd", "train.precision=bf16"
+    for run in (balanced, trained(tmp_path / "b", *other)):
+        assert all(p.isfinite().all() for model in run.models for p in model.parameters())
 
 
 def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
@@ -224,7 +228,7 @@ def test_what_depends_on_the_data_is_checked_before_training(tmp_path: Path) -> 
     wrong = {
         "train.monitor=acuracy": r"train.monitor: is 'acuracy'; choose from loss, mae energy",
         "train.validate_every=3": r"train.epochs: is 2; give a multiple of train.validate_every",
-        "train.class_weights=balanced": "train.class_weights: there are no classes",
+        "train.class_weights=balanced": "train.class_weights: this task has no classes",
     }
     for change, message in wrong.items():
         with pytest.raises(ValueError, match=message):
@@ -249,7 +253,7 @@ def test_what_no_model_reads_is_dropped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^model\.node_features: is 2, .*data\.drop: \[x\]"):
         train(config(data=data, model=raw), tmp_path / "other")
     sizes = {**run.facts.sizes, "angle_features": 2}
-    with pytest.raises(ValueError, match=r"leave it out with data\.drop: \[angle_attr\]"):
+    with pytest.raises(ValueError, match=r"leave angle_attr out with data\.drop: \[angle_attr\]"):
         make_model(run.config, run.task, sizes)
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import symgnn
-from symgnn.data import registry
-from symgnn.data.task import Splits
-from symgnn.train.config import Config, resolve
-from symgnn.train.prepare import NodeTypes
-from symgnn.train.trained_run import Run, load
-from symgnn.train.training import finish, train
+from symgnn.data import _registry as registry
+from symgnn.data._task import Splits
+from symgnn.train._config import Config, resolve
+from symgnn.train._prepare import NodeTypes
+from symgnn.train._trained_run import Run, load
+from symgnn.train._training import finish, train
 from trainings import solids
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -98,7 +98,11 @@ def test_types_that_are_missing_or_not_known_when_predicting(tmp_path: Path) -> 
         ({}, {"node_types": 5}, r"z: graph 0 of train holds 8; model\.node_types is 5"),
         ({"x": "some"}, {}, r"z: graph 2 of train has none, unlike those before"),
         ({}, {"node_types": -1}, r"model\.node_types: is -1; give a whole number"),
-        ({}, {"node_types": "atms"}, r"model\.node_types: 'atms': did you mean 'atoms'"),
+        (
+            {},
+            {"node_types": "atms"},
+            r"model\.node_types: 'atms' is not known; did you mean 'atoms'",
+        ),
     ],
     ids=str,
 )

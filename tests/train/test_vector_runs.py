@@ -18,13 +18,13 @@ from torch_geometric.data import Data
 
 import symgnn
 from symgnn.cli import main
-from symgnn.data.task import Task
-from symgnn.report.run_page import write_run_report
-from symgnn.train.config import resolve
-from symgnn.train.metrics import Judge, Metrics, Scaler
-from symgnn.train.prepare import measure
-from symgnn.train.trained_run import Run, load
-from symgnn.train.training import finish, train
+from symgnn.data._task import Task
+from symgnn.report._run_page import write_run_report
+from symgnn.train._config import resolve
+from symgnn.train._metrics import Judge, Metrics, Scaler
+from symgnn.train._prepare import measure
+from symgnn.train._trained_run import Run, load
+from symgnn.train._training import finish, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 MODEL = {"block": "dgn", "hidden": 8, "layers": 2, "aggregation": "sum"}

@@ -19,8 +19,8 @@ from symgnn.audit._findings import number
 from symgnn.audit._group_names import kinds_of
 from symgnn.geometry import KINDS
 from symgnn.geometry.symmetry import plural
-from symgnn.report.figures.figure_list import Captioned
-from symgnn.report.figures.style import plain
+from symgnn.report.figures._figure_list import Captioned
+from symgnn.report.figures._style import plain
 
 _BEFORE, _AFTER = "#134e6f", "#d55e00"
 

@@ -9,9 +9,9 @@ from symgnn.audit._findings import NOT_ASKED, VERDICTS, Finding, number
 from symgnn.audit._verdicts import quantiles
 from symgnn.geometry import EUCLIDEAN
 from symgnn.geometry.symmetry import plural
-from symgnn.report import markup
-from symgnn.report.css import CSS
-from symgnn.report.page import Picture, pictures_by
+from symgnn.report import _markup as markup
+from symgnn.report._css import CSS
+from symgnn.report._page import Picture, pictures_by
 
 SIGNS = {
     "rounding": "✓",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from torch import Tensor
 
+from symgnn._argument_checks import suggestion
 from symgnn.audit._outputs import PLACES, Output
 from symgnn.audit._representations import canonical, parse_irreps, size_of
 
@@ -78,11 +78,8 @@ def chosen_names(found: Sequence[str], outputs: Mapping[str, str] | str | None) 
         return {found[0]: outputs}
     for name in outputs:
         if name not in found:
-            near = difflib.get_close_matches(str(name), found, 1, 0.4)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(
-                f"outputs: the model gives no {name!r}; {hint}choose from {', '.join(found)}"
-            )
+            hint = suggestion(name, found, cutoff=0.4, listed=True)
+            raise ValueError(f"outputs: the model gives no {name!r}; {hint}")
     return dict(outputs)
 
 

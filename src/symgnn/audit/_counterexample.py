@@ -182,7 +182,7 @@ def different(wanted: float, found: float) -> str:
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file; where symgnn's requirements are there, checked before reading."""
     try:
-        from symgnn.data.npz import load_npz
+        from symgnn.data._npz import load_npz
     except ImportError:  # torch and numpy alone
         with np.load(path, allow_pickle=False) as found:
             return dict(found)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
+from symgnn._argument_checks import closest
 from symgnn.geometry import AFFINE, EUCLIDEAN, KINDS, MOEBIUS, SIMILARITIES, Symmetry
 from symgnn.geometry.symmetry import plural
 
@@ -59,7 +59,7 @@ def kinds_of(name: str | Symmetry, dimension: int | None = None) -> tuple[str, t
         text = f"{number[1]}(n)"
     if text in known:
         return known[text]
-    near = difflib.get_close_matches(text, known, 1, 0.4)
-    hint = f"did you mean {known[near[0]][0]!r}? " if near else ""
+    near = closest(text, known, 0.4)
+    hint = f"did you mean {known[near][0]!r}? " if near else ""
     every = ", ".join([*GROUPS, *(plural(k) for k in KINDS if k != "affine")])
     raise ValueError(f"group: {name!r} is not known; {hint}choose from {every}")

@@ -11,8 +11,8 @@ from typing import Any
 from torch import nn
 
 from symgnn.data import read
-from symgnn.data.files.file_structure import How
-from symgnn.data.files.formats import ASE, XYZ, File, find
+from symgnn.data.files._file_structure import How
+from symgnn.data.files._formats import ASE, XYZ, File, find
 
 
 def read_graph(path: str | os.PathLike[str]) -> Any:

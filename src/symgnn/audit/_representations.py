@@ -6,7 +6,6 @@ as `"2x0e+1x1o+1x2e"`.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+
+from symgnn._argument_checks import suggestion
 
 #: The types by name; irreps come in addition.
 TYPES = (
@@ -76,10 +77,9 @@ def canonical(text: str, name: str, field: str, n: int) -> str:
             )
         return "+".join(map(str, irreps))
     if wanted not in TYPES:
-        near = difflib.get_close_matches(wanted, TYPES, 1, 0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = suggestion(wanted, TYPES, cutoff=0.4, listed=True)
         raise ValueError(
-            f"{field}: {name!r} is said to be {text!r}; {hint}choose from {', '.join(TYPES)}, or "
+            f"{field}: {name!r} is said to be {text!r}; {hint}, or "
             "irreps such as '1x0e+1x1o', with ' per graph', ' per node', ' per edge' or "
             "' per pair' if it is not clear"
         )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from symgnn.bench.suite import Suite
+from symgnn._argument_checks import unknown_name
 
-#: The suites, in the order in which they are run; each is the `SUITE` of the module `NAME_suite`.
+if TYPE_CHECKING:
+    from symgnn.bench._suite import Suite
+
+#: The suites, in the order in which they are run; each is the `SUITE` of the module `_NAME_suite`.
 SUITES = {
     "angles": "AGN's angle update against concatenate-MLP-scatter and its matrix products",
     "blocks": "the blocks against each other, beside the paper's ratios",
@@ -24,13 +25,11 @@ SUITES = {
 def check_name(name: str) -> None:
     """Refuse the name of no suite, and name the nearest."""
     if name not in SUITES:
-        near = difflib.get_close_matches(name, SUITES, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"bench: {name!r}: {hint}choose from {', '.join(SUITES)}")
+        raise ValueError(unknown_name("bench", name, SUITES, "known"))
 
 
 def suite_named(name: str) -> Suite:
     """The suite with this name."""
     check_name(name)
-    found: Suite = importlib.import_module(f"symgnn.bench.{name}_suite").SUITE
+    found: Suite = importlib.import_module(f"symgnn.bench._{name}_suite").SUITE
     return found

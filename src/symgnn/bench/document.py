@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from symgnn.bench import check_name
-from symgnn.bench.bench_table import markdown_table
-from symgnn.bench.speed_claims import summary
-from symgnn.bench.suite import recorded
-from symgnn.report.comparison import counted
-from symgnn.report.page import Picture, pictures_by
+from symgnn.bench._bench_table import markdown_table
+from symgnn.bench._speed_claims import summary
+from symgnn.bench._suite import recorded
+from symgnn.report._comparison import counted
+from symgnn.report._page import Picture, pictures_by
 from symgnn.store import write_whole
 
 _PLACE = re.compile(r"(<!-- bench (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -72,7 +72,7 @@ def rewrite(directory: Path, page: Path) -> None:
             raise ValueError(
                 f"{suite['name']}: is of a quick run, which means nothing; run it whole"
             )
-    pictures = pictures_by("symgnn.bench.figures", results) or []
+    pictures = pictures_by("symgnn.bench._figures", results) or []
     text = written(page.read_text(), results, pictures)
     for picture in pictures:
         write_whole(page.parent / "pictures" / f"speed-{picture.name}.png", picture.png)

@@ -1,4 +1,4 @@
-"""What the command `symgnn` can do: a module each, with `add` (its options) and `run`.
+"""The subcommands of `symgnn`: a module each, with `add` (its options) and `run`.
 
 They are imported whenever the command is, so each imports what it needs in `run`.
 """

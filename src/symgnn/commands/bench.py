@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from symgnn._argument_checks import check_count
+
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
@@ -48,15 +50,15 @@ def run(options: argparse.Namespace) -> int:
         for name, title in SUITES.items():
             console.print(f"[bold]{name}[/]  {title}")
         return 0
-    if options.threads is not None and options.threads < 1:
-        raise ValueError(f"--threads: is {options.threads}; give at least 1")
+    if options.threads is not None:
+        check_count("--threads", options.threads)
     for name in options.names:
         check_name(name)
     if options.out is not None:
         make_directory(options.out)
-    from symgnn.bench.bench_table import rich_table
-    from symgnn.bench.speed_claims import missed
-    from symgnn.bench.suite import recorded, run_suites
+    from symgnn.bench._bench_table import rich_table
+    from symgnn.bench._speed_claims import missed
+    from symgnn.bench._suite import recorded, run_suites
 
     def show(suite: dict[str, Any]) -> None:
         if not options.json:
@@ -73,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps(finite(results), allow_nan=False) + "\n")
     if options.out is not None:
-        from symgnn.bench.bench_page import write_page
+        from symgnn.bench._bench_page import write_page
 
         page = write_page(recorded(options.out), options.out)
         if not options.json:

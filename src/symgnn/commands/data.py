@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from rich.table import Table
 
-    from symgnn.data.registry import DATASETS, state
+    from symgnn.data._registry import DATASETS, state
 
     table = Table(box=None, pad_edge=False)
     for column in ("name", "what", "graphs", "MB", "from", "here"):
@@ -76,7 +76,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _get(options: argparse.Namespace) -> int:
-    from symgnn.data.registry import get
+    from symgnn.data._registry import get
 
     for line in get(options.name, root=options.root, source=options.source):
         _print(line)
@@ -84,8 +84,8 @@ def _get(options: argparse.Namespace) -> int:
 
 
 def _make(options: argparse.Namespace) -> int:
-    from symgnn.data.checking import facts
-    from symgnn.data.registry import load
+    from symgnn.data._checking import facts
+    from symgnn.data._registry import load
 
     splits = load(options.name, **_load_options(options))
     found = facts(splits)
@@ -100,8 +100,8 @@ def _make(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from symgnn.data.checking import check_files, check_graphs
-    from symgnn.data.registry import dataset, load
+    from symgnn.data._checking import check_files, check_graphs
+    from symgnn.data._registry import dataset, load
 
     faults = check_files(options.name, root=options.root, source=options.source)
     if not faults:
@@ -120,8 +120,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from symgnn.data.registry import dataset
-    from symgnn.report.samples import draw_sample
+    from symgnn.data._registry import dataset
+    from symgnn.report._samples import draw_sample
 
     given = {"root": options.root, "source": options.source}
     known = dataset(options.name).options
@@ -135,8 +135,8 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _load_options(options: argparse.Namespace) -> dict[str, Any]:
-    """What `load` is called with: what was given, and what the dataset takes of the rest."""
-    from symgnn.data.registry import dataset
+    """The options of `load`: those given, and those defaults that the dataset takes."""
+    from symgnn.data._registry import dataset
 
     given = {"root": options.root, "source": options.source, "seed": options.seed}
     chosen = {key: value for key, value in given.items() if value is not None}

@@ -35,10 +35,10 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.commands.train import check_installed
 
     check_installed()
-    from symgnn.report.run_page import print_metrics
+    from symgnn.report._run_page import print_metrics
     from symgnn.store import check_writable
-    from symgnn.train.trained_run import evaluate, load
-    from symgnn.train.write_metrics import write_metrics
+    from symgnn.train._trained_run import evaluate, load
+    from symgnn.train._write_metrics import write_metrics
 
     out = options.out or options.directory / "metrics.json"
     trained = load(options.directory)

@@ -38,8 +38,8 @@ def run(options: argparse.Namespace) -> int:
 
     check_installed()
     from symgnn.store import check_writable
-    from symgnn.train.predictions import write_predictions
-    from symgnn.train.trained_run import load
+    from symgnn.train._predictions import write_predictions
+    from symgnn.train._trained_run import load
 
     if bool(options.files) == bool(options.split):
         raise ValueError("predict: give either files or --split, such as --split test")

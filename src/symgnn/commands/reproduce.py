@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from symgnn._argument_checks import check_count
+
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
@@ -74,8 +76,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"reproduce: which one? choose from {', '.join(REPRODUCIBLE)}")
     for field in ("seeds", "epochs", "limit", "jobs"):
         value = getattr(options, field)
-        if value is not None and value < 1:
-            raise ValueError(f"--{field}: is {value}; give at least 1")
+        if value is not None:
+            check_count(f"--{field}", value)
     engine = engine_named(options.engine, options.jobs)
     out = options.out / options.name
     if options.name in REPRODUCIBLE:

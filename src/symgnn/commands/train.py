@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.store import read_json
     from symgnn.train import keep_memory
-    from symgnn.train.config import read_config
-    from symgnn.train.training import finish, train
+    from symgnn.train._config import read_config
+    from symgnn.train._training import finish, train
 
     keep_memory()
     console = Console()
@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
     if out is None:
         out = options.config if options.config.is_dir() else Path("runs") / options.config.stem
     if config.is_cross_validation:
-        from symgnn.report.folds import print_folds, write_folds_report
-        from symgnn.train.cross_validation import train_folds
+        from symgnn.report._folds import print_folds, write_folds_report
+        from symgnn.train._cross_validation import train_folds
 
         metrics = train_folds(config, out, resume=options.resume, console=console)
         if metrics is not None:
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     run = train(config, out, resume=options.resume, console=console)
     if run is not None:
-        from symgnn.report.run_page import print_metrics, write_run_report
+        from symgnn.report._run_page import print_metrics, write_run_report
 
         print_metrics(console, finish(run), run.record)
         console.print(f"report: {write_run_report(out)}", soft_wrap=True, markup=False)

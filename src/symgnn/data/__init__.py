@@ -1,13 +1,13 @@
 """Datasets."""
 
+from symgnn.data._nbody import NBody, Trajectories, integrate_charged, simulate_charged
+from symgnn.data._polytope_sets import SETS, Polytopes
+from symgnn.data._polytopes import polytope, polytopes
+from symgnn.data._registry import DATASETS, load
+from symgnn.data._superpixels import superpixel_graph
+from symgnn.data._task import Splits, Task
 from symgnn.data.files import Graphs, Smiles, folds, read, sample, splits
 from symgnn.data.files import load as load_files
-from symgnn.data.nbody import NBody, Trajectories, integrate_charged, simulate_charged
-from symgnn.data.polytope_sets import SETS, Polytopes
-from symgnn.data.polytopes import polytope, polytopes
-from symgnn.data.registry import DATASETS, load
-from symgnn.data.superpixels import superpixel_graph
-from symgnn.data.task import Splits, Task
 
 __all__ = [
     "DATASETS",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +9,16 @@ from typing import Any
 
 from rich.console import Console
 
-from symgnn.experiments import data_efficiency, step_time
-from symgnn.experiments.data_efficiency import run_efficiency
-from symgnn.experiments.dataset_protocols import EXPERIMENTS
-from symgnn.experiments.dataset_runs import run_experiment
-from symgnn.experiments.engines import HERE, Local, Ray, RowEngine, engine_named
-from symgnn.experiments.polytope_tables import TABLES, PolytopeTable, Row
-from symgnn.experiments.step_time import run_step_time
-from symgnn.experiments.tables import choose_rows, run_table
+from symgnn._argument_checks import unknown_name
+from symgnn.experiments import _data_efficiency as data_efficiency
+from symgnn.experiments import _step_time as step_time
+from symgnn.experiments._data_efficiency import run_efficiency
+from symgnn.experiments._dataset_protocols import EXPERIMENTS
+from symgnn.experiments._dataset_runs import run_experiment
+from symgnn.experiments._engines import HERE, Local, Ray, RowEngine, engine_named
+from symgnn.experiments._polytope_tables import TABLES, PolytopeTable, Row
+from symgnn.experiments._step_time import run_step_time
+from symgnn.experiments._tables import choose_rows, run_table
 
 #: What can be reproduced, with its title.
 REPRODUCIBLE = {
@@ -81,9 +82,7 @@ def reproduce(
 ) -> dict[str, Any]:
     """Run one of the paper's tables or figures into a directory; give its results.json."""
     if name not in REPRODUCIBLE:
-        near = difflib.get_close_matches(name, REPRODUCIBLE, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"reproduce: {name!r}: {hint}choose from {', '.join(REPRODUCIBLE)}")
+        raise ValueError(unknown_name("reproduce", name, REPRODUCIBLE, "known"))
     if name == step_time.NAME:
         if isinstance(engine, Ray):
             raise ValueError("--engine: step-time is measured here, one by one; leave it out")

@@ -1,9 +1,8 @@
-"""What every transformation of coordinates has in common."""
+"""The base class of transformations of coordinates."""
 
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -30,12 +29,6 @@ def check_dimension(name: str, pos: Tensor, n: int) -> None:
             f"pos: has shape {list(pos.shape)}, but this {name} acts in {n} dimensions; "
             f"pass a tensor of shape [N, {n}]"
         )
-
-
-def check_positive(name: str, value: float) -> None:
-    """Refuse a parameter that is not a positive number."""
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name}: must be finite and positive, got {value}; pass e.g. 2.0")
 
 
 # compared by identity, as tensors have no single truth value

@@ -1,4 +1,4 @@
-"""What the networks measure on coordinates, in any dimension, with gradients that stay finite.
+"""Functions of coordinates that networks read, in any dimension, with finite gradients.
 
 Conventions at the places where a quantity is not differentiable or not defined:
 
@@ -30,7 +30,22 @@ def root(square: Tensor) -> Tensor:
 
 
 def squared_distance(x: Tensor, y: Tensor) -> Tensor:
-    """The squared distance `|x - y|^2`, `[..., n], [..., n] -> [...]`; no root is taken."""
+    """The squared distance `|x - y|^2`; no root is taken.
+
+    Args:
+        x: Points.
+        y: Points.
+
+    Returns:
+        The squared distances.
+
+    Shapes:
+        x `[..., n]`, y `[..., n]` -> `[...]`.
+
+    Example:
+        >>> symgnn.geometry.squared_distance(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]))
+        tensor(25.)
+    """
     return (at_least_float32(x) - at_least_float32(y)).square().sum(-1)
 
 
@@ -39,6 +54,19 @@ def length(vector: Tensor) -> Tensor:
 
     The vector is divided by its largest entry before squaring, so that no length that the type
     can hold overflows or vanishes on the way.
+
+    Args:
+        vector: Vectors.
+
+    Returns:
+        Their lengths.
+
+    Shapes:
+        vector `[..., n]` -> `[...]`.
+
+    Example:
+        >>> symgnn.geometry.length(torch.tensor([3e30, 4e30]))
+        tensor(5.0000e+30)
     """
     vector = at_least_float32(vector)
     scale = vector.detach().abs().amax(-1, keepdim=True)
@@ -47,7 +75,22 @@ def length(vector: Tensor) -> Tensor:
 
 
 def direction(vector: Tensor) -> Tensor:
-    """The unit vector `[..., n] -> [..., n]`; zero, with gradient zero, for the zero vector."""
+    """The unit vector in the direction of a vector; zero, with gradient zero, for the zero vector.
+
+    Args:
+        vector: Vectors.
+
+    Returns:
+        Vectors of length 1 or 0.
+
+    Shapes:
+        vector `[..., n]` -> `[..., n]`.
+
+    Example:
+        >>> symgnn.geometry.direction(torch.tensor([[0.0, 2.0], [0.0, 0.0]]))
+        tensor([[0., 1.],
+                [0., 0.]])
+    """
     vector = at_least_float32(vector)
     norm = length(vector).unsqueeze(-1)
     zero = norm == 0
@@ -55,7 +98,22 @@ def direction(vector: Tensor) -> Tensor:
 
 
 def angle(first: Tensor, second: Tensor) -> Tensor:
-    """The angle between two rays in radians, `[..., n], [..., n] -> [...]`, in `[0, pi]`."""
+    """The angle between two rays, in radians, from 0 to pi.
+
+    Args:
+        first: The first ray of each angle, from the vertex.
+        second: The second ray.
+
+    Returns:
+        The angles; 0, with gradient 0, where a ray has length zero.
+
+    Shapes:
+        first `[..., n]`, second `[..., n]` -> `[...]`.
+
+    Example:
+        >>> symgnn.geometry.angle(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 5.0]))
+        tensor(1.5708)
+    """
     return angle_of_directions(direction(first), direction(second))
 
 
@@ -72,12 +130,25 @@ def angle_of_directions(p: Tensor, q: Tensor) -> Tensor:
 
 
 def kappa(rays: Tensor) -> Tensor:
-    """The Moebius invariant of the pairs of rays at each vertex, `[m, d, n] -> [m, d, d - 1]`.
+    """The Moebius invariant of the pairs of rays at each vertex.
 
-    `rays` go from m vertices of degree d to their neighbours; pairs as in :func:`ray_pairs`.
     With `s_jik = |x_j - x_k| / (|x_j - x_i| |x_k - x_i|)`, a conformal map changes s only by a
     factor of the vertex i, so `kappa_jik = s_jik / mean_jk(s_jik)` is invariant under
     translations, rotations, reflections, dilations, inversions and special conformal maps.
+
+    Args:
+        rays: The rays from m vertices of degree d to their neighbours.
+
+    Returns:
+        A number for each pair of rays, in the order of :func:`ray_pairs`.
+
+    Shapes:
+        rays `[m, d, n]` -> `[m, d, d - 1]`.
+
+    Example:
+        >>> rays = torch.randn(1, 4, 3, dtype=torch.float64)
+        >>> torch.allclose(symgnn.geometry.kappa(rays), symgnn.geometry.kappa(3 * rays))
+        True
     """
     m, d, n = rays.shape
     vertex = torch.arange(m, device=rays.device)
@@ -118,10 +189,21 @@ def kappa_of_inverted(first: Tensor, second: Tensor, vertex: Tensor, vertices: i
 
 
 def ray_pairs(rays: Tensor) -> tuple[Tensor, Tensor]:
-    """All ordered pairs of different rays at each vertex, from `rays [m, d, h]`.
+    """All ordered pairs of different rays at each vertex.
 
-    Gives the first rays `[m, d, 1, h]` and the second rays `[m, d, d - 1, h]`, in the order of the
-    rays, without the first itself.
+    Args:
+        rays: The rays of m vertices of degree d, or values of theirs.
+
+    Returns:
+        The first rays and the second rays, in the order of the rays, without the first itself.
+
+    Shapes:
+        rays `[m, d, h]` -> `[m, d, 1, h]`, `[m, d, d - 1, h]`.
+
+    Example:
+        >>> first, second = symgnn.geometry.ray_pairs(torch.tensor([[[1], [2], [3]]]))
+        >>> second[0, :, :, 0].tolist()
+        [[2, 3], [1, 3], [1, 2]]
     """
     d = rays.shape[1]
     ray = torch.arange(d, device=rays.device)

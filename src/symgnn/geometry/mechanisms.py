@@ -14,10 +14,23 @@ def _both_ways(pairs: Tensor) -> Tensor:
 
 
 def folding_square(angle: float, *, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-    """Four bars of length 1 with hinges at the corners: `pos` `[4, 2]`, `edge_index` `[2, 8]`.
+    """Four bars of length 1 with hinges at the corners.
 
-    The corner at node 0 has the interior angle `angle` in `[0, pi]`: `pi / 2` is the square, 0 and
-    `pi` are the two ways to fold it to a line.
+    Args:
+        angle: The interior angle at node 0, in `[0, pi]`: `pi / 2` is the square, 0 and `pi` are
+            the two ways to fold it to a line.
+        dtype: Of the coordinates.
+
+    Returns:
+        `pos` and `edge_index`.
+
+    Shapes:
+        pos `[4, 2]`, edge_index `[2, 8]`.
+
+    Example:
+        >>> pos, edge_index = symgnn.geometry.folding_square(torch.pi / 3)
+        >>> (pos[edge_index[0]] - pos[edge_index[1]]).norm(dim=-1).allclose(torch.ones(8).double())
+        True
     """
     if not 0 <= angle <= math.pi:
         raise ValueError(f"angle: must lie in [0, pi], got {angle}; pass the angle in radians")
@@ -45,14 +58,29 @@ def _icosidodecahedron() -> tuple[Tensor, Tensor]:
 
 
 def hoberman_sphere(opening: float, *, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-    """A sphere of scissors that opens: `pos` `[120, 3]`, `edge_index` `[2, 720]`.
+    """A sphere of scissors that opens.
 
     There are two hubs on each ray through a vertex of the icosidodecahedron, the outer (nodes 0 to
     29) and the inner (30 to 59), and one pivot over each of its edges (60 to 119). Each pivot joins
     two bent bars of arms of length 1, each from the outer hub at one end to the inner hub at the
     other. The edges are the arms and, since the bars are rigid, the chords between the bars' ends.
-    `opening` in `[0, 1]` leads from nearly folded to where the outer hubs are farthest out, and no
-    two nodes ever meet.
+
+    Args:
+        opening: From 0, nearly folded, to 1, where the outer hubs are farthest out. No two nodes
+            ever meet.
+        dtype: Of the coordinates.
+
+    Returns:
+        `pos` and `edge_index`.
+
+    Shapes:
+        pos `[120, 3]`, edge_index `[2, 720]`.
+
+    Example:
+        >>> closed, edge_index = symgnn.geometry.hoberman_sphere(0.0)
+        >>> opened, _ = symgnn.geometry.hoberman_sphere(1.0)
+        >>> bool(opened.norm(dim=-1).max() > closed.norm(dim=-1).max())
+        True
     """
     if not 0 <= opening <= 1:
         raise ValueError(f"opening: must lie in [0, 1], got {opening}; 0 is folded, 1 is open")

@@ -6,12 +6,13 @@ device of the coordinates it is meant for.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
+
+from symgnn._argument_checks import check_at_least, check_count
 
 
 class Cloud(NamedTuple):
@@ -61,9 +62,24 @@ def random_direction(n: int, generator: Generator | None = None) -> Tensor:
 
 
 def random_orthogonal(n: int, generator: Generator | None = None) -> Tensor:
-    """A Haar-distributed element of O(n), `[n, n]`, in float64 on the CPU."""
-    if n < 1:
-        raise ValueError(f"n: must be at least 1, got {n}; pass the number of coordinates")
+    """A Haar-distributed element of O(n), in float64 on the CPU.
+
+    Args:
+        n: The number of coordinates.
+        generator: Of random numbers; the global one if not given.
+
+    Returns:
+        An orthogonal matrix.
+
+    Shapes:
+        -> `[n, n]`.
+
+    Example:
+        >>> q = symgnn.geometry.random_orthogonal(4)
+        >>> torch.allclose(q @ q.T, torch.eye(4, dtype=torch.float64))
+        True
+    """
+    check_count("n", n)
     q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))
     # QR fixes the signs of the columns by a rule of its own; those of R's diagonal undo it
     return q * torch.where(r.diagonal() < 0, -1.0, 1.0)
@@ -84,10 +100,8 @@ def affine_scale(n: int, mu: float) -> float:
     `Q` is orthogonal and `Z` standard Gaussian. The mean is a Monte-Carlo one over fixed samples,
     accurate to better than 1 %; the global random state is left alone.
     """
-    if n < 1:
-        raise ValueError(f"n: must be at least 1, got {n}; pass the number of coordinates")
-    if not (math.isfinite(mu) and mu >= 0):
-        raise ValueError(f"mu: must be finite and not negative, got {mu}; pass e.g. 1.0")
+    check_count("n", n)
+    check_at_least("mu", mu, 0)
     if mu == 0:
         return 0.0
     # With G = Q^T Z, Gaussian like Z, the deviation is s (G + G^T) + s^2 G^T G: three numbers per

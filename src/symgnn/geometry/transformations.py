@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Generator, Tensor
 
-from symgnn.geometry.base import Transformation, check_dimension, check_positive, like
+from symgnn._argument_checks import check_positive
+from symgnn.geometry.base import Transformation, check_dimension, like
 from symgnn.geometry.sampling import (
     Cloud,
     affine_scale,

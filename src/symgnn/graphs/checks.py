@@ -1,4 +1,4 @@
-"""What a graph must satisfy; each fault is one line that names the field, the value and the fix."""
+"""Checks of a graph; each error is one line that names the field, the value and the fix."""
 
 from typing import Any
 

@@ -12,8 +12,6 @@ rounding of that tolerance itself.
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
@@ -25,6 +23,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
+from symgnn._argument_checks import check_at_least, check_count
 from symgnn.graphs.budget import SMALL, require_memory
 
 # Differences of distances that count as ties, in units of eps times the size of the coordinates.
@@ -49,7 +48,7 @@ def _check_pos(pos: Any) -> None:
         got = list(pos.shape) if isinstance(pos, Tensor) else type(pos).__name__
         raise ValueError(f"pos must be a tensor of shape [N, n] with n >= 1, got {got}")
     if pos.is_complex() or pos.dtype == torch.bool:
-        raise ValueError(f"pos must be real, got {pos.dtype}; convert it to a floating type")
+        raise ValueError(f"pos: is {pos.dtype}; convert it to a real floating type")
     bad = ~torch.isfinite(pos).all(dim=1)
     if bad.any():
         row = int(bad.nonzero()[0])
@@ -62,19 +61,6 @@ def _check_pos(pos: Any) -> None:
             f"pos must be at most {_LARGEST:g}, got {largest:g}, whose square overflows; "
             "fix it, or give coordinates in a larger unit"
         )
-
-
-def _check_k(k: Any) -> int:
-    if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
-        raise ValueError(f"k must be an integer >= 1, got {k!r}")
-    return int(k)
-
-
-def _check_r(r: Any) -> float:
-    real = isinstance(r, numbers.Real) and not isinstance(r, bool)
-    if not real or not math.isfinite(r) or r < 0:
-        raise ValueError(f"r must be a finite number >= 0, got {r!r}")
-    return float(r)
 
 
 def _sizes(pos: Tensor, batch: Tensor | None) -> list[int]:
@@ -222,8 +208,14 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, *, loop: bool = 
     Raises:
         ValueError: if an argument is out of its range, naming it, or if the edges do not fit into
             memory; they are counted before they are made.
+
+    Example:
+        >>> pos = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> symgnn.graphs.knn_graph(pos, k=1)
+        tensor([[1, 0, 1],
+                [0, 1, 2]])
     """
-    k = _check_k(k)
+    k = check_count("k", k)
     return _build(pos, batch, loop, lambda points, tie: _knn_pairs(points, tie, k, loop))
 
 
@@ -244,8 +236,14 @@ def radius_graph(
     Raises:
         ValueError: if an argument is out of its range, naming it, or if the edges do not fit into
             memory; they are counted before they are made.
+
+    Example:
+        >>> pos = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> symgnn.graphs.radius_graph(pos, r=1.0)
+        tensor([[1, 0],
+                [0, 1]])
     """
-    r = _check_r(r)
+    r = check_at_least("r", r, 0)
     return _build(pos, batch, loop, lambda points, tie: _radius_pairs(points, tie, r))
 
 
@@ -274,7 +272,7 @@ class KNNGraph(BaseTransform):
     """
 
     def __init__(self, k: int, loop: bool = False) -> None:
-        self.k = _check_k(k)
+        self.k = check_count("k", k)
         self.loop = loop
 
     def forward(self, data: Data) -> Data:
@@ -293,7 +291,7 @@ class RadiusGraph(BaseTransform):
     """
 
     def __init__(self, r: float, loop: bool = False) -> None:
-        self.r = _check_r(r)
+        self.r = check_at_least("r", r, 0)
         self.loop = loop
 
     def forward(self, data: Data) -> Data:

@@ -150,7 +150,7 @@ class Spherical(nn.Module):
         return self
 
     def per_ray(self, rays: Tensor) -> tuple[Tensor, Tensor]:
-        """What a first and what a second ray adds: its direction, and the radial part."""
+        """The parts of a first and of a second ray: the direction, and the radial part."""
         along = direction(rays) if self.at == "vertex" else rays
         radial = self.radial(length(rays) / self.cutoff)
         return along, torch.cat([along, radial.to(along.dtype)], -1)

@@ -143,7 +143,7 @@ class Block(nn.Module):
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the inputs of the updates, and the map where it is used, are invariant to."""
+        """The symmetry that all inputs of the updates, and of a used map, have."""
         kept = EVERYTHING
         for each in self.inputs:
             kept &= each.keeps or EVERYTHING
@@ -158,7 +158,7 @@ class Block(nn.Module):
 
 
 def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symmetry:
-    """What blocks in a row are invariant to, derived from their inputs and coordinate maps.
+    """The symmetry of consecutive blocks, derived from their inputs and coordinate maps.
 
     Args:
         spec: That of the first block.

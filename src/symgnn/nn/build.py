@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
+from symgnn._argument_checks import check_count, check_positive, check_rate, closest, named
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
@@ -113,6 +112,19 @@ def build(
             the fast one is tested against.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
+
+    Returns:
+        A model; `model(data)` gives the outputs, `model.symmetry` what they are symmetric to.
+
+    Shapes:
+        See :class:`Model`.
+
+    Example:
+        >>> model = symgnn.nn.build("dgn", outputs=3)
+        >>> print(model.symmetry)
+        E(n), torsions, flexes, permutations
+        >>> model(symgnn.data.polytope("hypercube", 3)).shape
+        torch.Size([1, 3])
     """
     types = None if node_types is None else count_of_types(node_types)
     network = network_named(architecture, options, types)
@@ -120,17 +132,17 @@ def build(
     if scaling is not None:
         if spec.scaling is None:
             raise ValueError(f"scaling: {spec.name} does not scale its coordinates; use sdgn")
-        spec = spec.replace(scaling=_positive("scaling", scaling))
+        spec = spec.replace(scaling=check_positive("scaling", scaling))
     if not graph_state:
         spec = spec.without("graph")
     network = replace(network, layer=spec)
-    task = _named("task", task, {name: name for name in ANSWERS})
+    task = named("task", task, {name: name for name in ANSWERS})
     network.readout_of(task)  # raises if there is none
     if network.types:
         if check_count("node_features", node_features, 0):
             raise ValueError(
                 f"node_features: is {node_features}, but {network.name} reads the types of nodes, "
-                "data.z; leave it out"
+                "data.z; remove node_features"
             )
         node_features, types = 1, None
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
@@ -140,9 +152,11 @@ def build(
     readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
     for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
-            raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
+            raise ValueError(f"{name}: is {size}, but no update of {spec.name} {_READ[value]}")
     if types is not None and "v" not in readable:
-        raise ValueError(f"node_types: is {types}, but {spec.name} reads no v; leave it out")
+        raise ValueError(
+            f"node_types: is {types}, but no update of {spec.name} reads node values (v); remove it"
+        )
     check_inputs(network.start, "node_features", node_features)
     check_count("outputs", outputs, 1)
     check_count("mlp_layers", mlp_layers, 0)
@@ -158,7 +172,7 @@ def build(
             "use 'neighbour-sum' or 'egcn' for task='coordinates'"
         )
     if rays is not None:
-        rays = _named("rays", rays, {name: name for name in RAYS})
+        rays = named("rays", rays, {name: name for name in RAYS})
         if task not in VECTOR_TASKS:
             raise ValueError(
                 f"rays: is {rays!r}, but task={task!r} gives no vectors; leave rays out, or use "
@@ -182,7 +196,7 @@ def build(
         types=types,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
         layers=count,
-        width=Width(widths, mlp_layers, check_rate(dropout)),
+        width=Width(widths, mlp_layers, check_rate("dropout", dropout)),
         readout_layers=last_layers,
         aggregation=movements,
         coordinate_maps=maps,
@@ -202,7 +216,7 @@ def widths_of(
     if not isinstance(given, Mapping):
         return dict.fromkeys(places, check_count(name, given, 1))
     for place, size in given.items():
-        _named(name, place, dict.fromkeys(places))
+        named(name, place, dict.fromkeys(places))
         check_count(f"{name}[{place!r}]", size, 1)
     rest = default if isinstance(default, Mapping) else dict.fromkeys(places, default)
     first = next(iter(given.values()))
@@ -212,7 +226,7 @@ def widths_of(
 def count_of_types(node_types: int | str) -> int:
     """How many types of nodes there are, by number or name."""
     if isinstance(node_types, str):
-        return int(_named("node_types", node_types, {"atoms": ATOMS}))
+        return int(named("node_types", node_types, {"atoms": ATOMS}))
     return check_count("node_types", node_types, 1)
 
 
@@ -222,14 +236,14 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        found = _named("architecture", architecture, {**ARCHITECTURES, **PEERS})
+        found = named("architecture", architecture, {**ARCHITECTURES, **PEERS})
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
     known = list(inspect.signature(found).parameters) if callable(found) else []
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, known + BUILD_OPTIONS, 1, 0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = closest(option, known + BUILD_OPTIONS)
+            hint = f"; did you mean {near!r}?" if near else ""
             name = architecture if isinstance(architecture, str) else architecture.name
             raise TypeError(f"build: {name} takes no option {option!r}{hint}")
     if types is not None and "types" in known:
@@ -244,7 +258,7 @@ def spec_of(architecture: str | Spec) -> Spec:
     return (
         architecture
         if isinstance(architecture, Spec)
-        else _named("architecture", architecture, ARCHITECTURES)
+        else named("architecture", architecture, ARCHITECTURES)
     )
 
 
@@ -252,7 +266,7 @@ def coordinate_map_of(coordinate_map: str | CoordinateMap) -> CoordinateMap | No
     """A new map by its name, or a copy of the one given; None for the identity."""
     if isinstance(coordinate_map, CoordinateMap):
         return copy.deepcopy(coordinate_map)
-    make = _named("coordinate_map", coordinate_map, COORDINATE_MAPS)
+    make = named("coordinate_map", coordinate_map, COORDINATE_MAPS)
     return make() if make else None
 
 
@@ -262,41 +276,20 @@ def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
     if not isinstance(aggregation, Mapping):
         aggregation = dict.fromkeys(MOVEMENTS, aggregation)
     for movement, how in aggregation.items():
-        _named("aggregation", movement, chosen)
-        chosen[movement.lower()] = _named("aggregation", how, {a: a for a in AGGREGATIONS})
+        named("aggregation", movement, chosen)
+        chosen[movement.lower()] = named("aggregation", how, {a: a for a in AGGREGATIONS})
     return chosen
 
 
-#: What `build` itself takes.
+#: The end of the error on features that no update reads, by their value.
+_READ = {
+    "v": "reads node values (v); remove it",
+    "e": "reads edge values (e); remove it, and edge_attr from the data",
+    "a": "reads angle values (a); remove it, or use an architecture with an angle update: agn",
+    "u": "reads graph values (u); remove it, or set graph_state=True",
+}
+
+#: The options of `build` itself.
 BUILD_OPTIONS = [
     name for name in inspect.signature(build).parameters if name not in ("architecture", "options")
 ]
-
-
-def _named(field: str, name: Any, table: Mapping[str, Any]) -> Any:
-    """The entry of a table, or an error that names the nearest right one."""
-    if isinstance(name, str) and name.lower() in table:
-        return table[name.lower()]
-    near = difflib.get_close_matches(str(name).lower(), table, 1, 0.5)
-    hint = f"did you mean {near[0]!r}?" if near else "it is not known;"
-    raise ValueError(f"{field}: {name!r}: {hint} choose from {', '.join(table)}")
-
-
-def check_count(name: str, value: int, least: int) -> int:
-    """A whole number of at least `least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}: is {value!r}; give a whole number of at least {least}")
-    return int(value)
-
-
-def check_rate(dropout: float) -> float:
-    """A rate of dropout."""
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout: is {dropout}; give a rate from 0 to below 1")
-    return dropout
-
-
-def _positive(name: str, value: float) -> float:
-    if not value > 0 or value == float("inf"):
-        raise ValueError(f"{name}: is {value!r}; give a positive number")
-    return float(value)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from symgnn._argument_checks import check_count, check_rate
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
 from symgnn.graphs.checks import check_positions
@@ -15,8 +16,6 @@ from symgnn.nn.architectures import AGN, CGN, COMBINED, DGN, GN, SDGN
 from symgnn.nn.block import Block, symmetry_of
 from symgnn.nn.build import (
     aggregations,
-    check_count,
-    check_rate,
     coordinate_map_of,
     spec_of,
     widths_of,
@@ -87,7 +86,7 @@ class Conv(nn.Module):
             self.spec,
             first_sizes(self.spec, self.features, dimension),
             {**{value: embedding[d] for value, d in DOMAIN_OF.items()}, "v": out_channels},
-            Width(widths, check_count("mlp_layers", mlp_layers, 0), check_rate(dropout)),
+            Width(widths, check_count("mlp_layers", mlp_layers, 0), check_rate("dropout", dropout)),
             aggregations(aggregation),
             psi,
             frozenset("v" if psi is None else "vx"),
@@ -109,7 +108,7 @@ class Conv(nn.Module):
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the node features are invariant to, and the coordinates equivariant."""
+        """Transformations under which features are invariant and coordinates equivariant."""
         return symmetry_of(self.spec, [self.block], self.block.map is not None)
 
     def forward(

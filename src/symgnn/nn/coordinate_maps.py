@@ -56,7 +56,7 @@ class CoordinateMap(nn.Module):
         """Called before the edge update of the block, for maps that evaluate it elsewhere too."""
 
     def edge_shift(self, state: State) -> Tensor | None:
-        """What is added to the source of each edge from now on `[E, n]`: a cell stays as it is
+        """The shift of the source of each edge in the next layers `[E, n]`: a cell stays as it is
         where nodes move in it, and moves with the coordinates where all of these do.
         """
         return state.edge_shift

@@ -48,7 +48,7 @@ class Exportable(nn.Module):
         angle_attr: Tensor | None = None,
         u: Tensor | None = None,
     ) -> Tensor:
-        """What the model gives for a batch of graphs."""
+        """The output of the model for a batch of graphs."""
         topology = plain_topology(
             edge_index,
             batch,
@@ -87,10 +87,13 @@ def export(model: Model, example: Data) -> ExportedProgram:
         An exported program; `program.module()(pos=..., edge_index=..., batch=...)` runs it.
 
     Example:
+        >>> model, graph = symgnn.nn.build("dgn"), symgnn.data.polytope("simplex", 3)
         >>> program = symgnn.nn.export(model, graph)
         >>> torch.export.save(program, "model.pt2")
         >>> loaded = torch.export.load("model.pt2").module()  # in any process with torch
-        >>> loaded(pos=graph.pos, edge_index=graph.edge_index, batch=graph.batch)
+        >>> batch = torch.zeros(4, dtype=torch.long)
+        >>> loaded(pos=graph.pos, edge_index=graph.edge_index, batch=batch).shape
+        torch.Size([1, 1])
     """
     if not isinstance(model, Model):
         raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")

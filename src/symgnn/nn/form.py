@@ -194,7 +194,7 @@ class _Linear(nn.Linear):
 
 @dataclass(frozen=True)
 class After:
-    """What is done to the result of an update, in this order.
+    """Operations on the result of an update, applied in this order.
 
     Args:
         activation: Whether the swish is applied once more.

@@ -235,17 +235,43 @@ class Applied:
 
 
 def initial(value: Input) -> Initial:
-    """The value of v, e, a or u that came with the graph, in every layer."""
+    """The value of v, e, a or u that came with the graph, in every layer.
+
+    Args:
+        value: One of the inputs `v`, `e`, `a` and `u`, at the place where it is read.
+
+    Returns:
+        An input.
+
+    Example:
+        >>> from symgnn.nn.inputs import e, v
+        >>> spec = symgnn.nn.Spec("mine", edge=[v.source, symgnn.nn.initial(e)], node=[v])
+        >>> str(spec.edge[1])
+        'e0'
+    """
     if type(value) is not Input:
         raise ValueError(f"initial: takes v, e, a or u, not {value}")
     return Initial(f"{value.name}0", value.domain, value.place)
 
 
 def reduce(value: Input, at: str = "") -> Reduction:
-    """The reduction of an input by sum, mean or max, as chosen for this movement.
+    """The aggregation of an input by sum, mean or max, as chosen for this movement.
 
     In an edge update `reduce(a, "target")` is over the angles whose vertex is the edge's target
     and whose first ray is the edge, and `reduce(a, "source")` the same at its other end.
+
+    Args:
+        value: The input that is aggregated, such as `e` in a node update.
+        at: "source" or "target", for angles in an edge update.
+
+    Returns:
+        An input.
+
+    Example:
+        >>> from symgnn.nn.inputs import e, v
+        >>> spec = symgnn.nn.Spec("mine", edge=[v.source], node=[v, symgnn.nn.reduce(e)])
+        >>> print(symgnn.nn.build(spec, node_features=1).symmetry)
+        every map of the coordinates, permutations
     """
     if isinstance(value, Reduction) or value.place:
         raise ValueError(f"reduce: takes an input without a place, such as e or theta, not {value}")

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
 
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
@@ -21,6 +22,7 @@ from symgnn.nn.feature_checks import (
     check_velocity,
 )
 from symgnn.nn.form import Width
+from symgnn.nn.graph_parts import graph_of_parts
 from symgnn.nn.node_types import check_types, check_unread_types
 from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
@@ -118,16 +120,17 @@ class Model(nn.Module):
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the model is invariant to, derived from its parts; of coordinates and vectors, what
-        they are equivariant to: vectors turn with the derivative of a map, so that translations
-        leave them as they are.
+        """The symmetry that is derived from the parts: invariance of numbers, and
+        equivariance of coordinates and vectors.
+
+        Vectors turn with the derivative of a map, so translations do not change them.
         """
         kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
         return kept if self.vectors is None else kept & self.vectors.symmetry
 
     @property
     def output_type(self) -> str | None:
-        """What an audit should expect, such as "vector per node"; None to let it find out."""
+        """The type of the output for an audit, such as "vector per node"; None to measure it."""
         return None if self.vectors is None else f"vector per {self.vectors.of}"
 
     def _blocks(self) -> list[Block]:
@@ -145,20 +148,68 @@ class Model(nn.Module):
 
     def forward(
         self,
-        data: Data | None = None,
-        *,
+        data: Data | Tensor | None = None,
         pos: Tensor | None = None,
-        topology: Topology | None = None,
-        x: Tensor | None = None,
+        edge_index: Tensor | None = None,
         edge_attr: Tensor | None = None,
-        angle_attr: Tensor | None = None,
-        u: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        x: Tensor | None = None,
         z: Tensor | None = None,
         vel: Tensor | None = None,
+        angle_attr: Tensor | None = None,
+        u: Tensor | None = None,
+        edge_shift: Tensor | None = None,
+        topology: Topology | None = None,
     ) -> Tensor:
-        """Apply the model to a `Data` or `Batch`, or to its parts: `pos` and `topology`, ..."""
+        """Apply the model to a `Data` or `Batch`, or to tensors as PyG's layers take them.
+
+        `model(data)`, `model(x, pos, edge_index, batch=batch)` and
+        `model(z=z, pos=pos, edge_index=edge_index)` are the same computation.
+
+        Args:
+            data: A `Data` or `Batch`; or the node features x, as the first of several tensors.
+            pos: Coordinates.
+            edge_index: Sources and targets of the edges.
+            edge_attr: Edge features, of width `edge_features` of the model.
+            batch: The graph of each node; one graph if not given. The number of graphs is that of
+                the rows of `u` if given, else one more than the largest number in `batch`.
+            x: Node features, of width `node_features`.
+            z: Types of the nodes, such as atomic numbers, for models with `node_types`.
+            vel: Velocities, for coordinate maps that read them.
+            angle_attr: Angle features, of width `angle_features`.
+            u: Graph features, of width `graph_features`.
+            edge_shift: Shifts that are added to the sources of the edges, in periodic cells.
+            topology: A topology of this graph, see :meth:`topology`, in place of `edge_index`.
+
+        Shapes:
+            x `[N, F]`, pos `[N, n]`, edge_index `[2, E]`, edge_attr `[E, F_e]`, batch `[N]`,
+            z `[N]`, vel `[N, n]`, angle_attr `[A, F_a]`, u `[G, F_u]`, edge_shift `[E, n]`.
+
+        Returns:
+            The answers of the task, in the shapes that :class:`Model` names.
+
+        Example:
+            >>> import torch
+            >>> from symgnn.nn import build
+            >>> model = build("dgn", node_features=4, outputs=2)
+            >>> x, pos = torch.randn(3, 4), torch.randn(3, 3)
+            >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+            >>> model(x, pos, edge_index, batch=torch.tensor([0, 0, 0])).shape
+            torch.Size([1, 2])
+        """
+        if isinstance(data, Tensor):
+            if x is not None:
+                raise TypeError("x: is given twice, as the first argument and by name; give one")
+            x, data = data, None
         if data is not None:
-            if any(p is not None for p in (pos, topology, x, edge_attr, angle_attr, u, z, vel)):
+            if not isinstance(data, BaseData):
+                raise TypeError(
+                    f"data: is a {type(data).__name__}; give a PyG Data or Batch, or tensors: "
+                    "model(x, pos, edge_index)"
+                )
+            parts = (pos, edge_index, edge_attr, batch, x, z, vel, angle_attr, u)
+            if any(part is not None for part in (*parts, edge_shift, topology)):
                 raise TypeError("forward takes a Data or Batch, or its parts, not both")
             if getattr(data, "edge_weight", None) is not None:
                 raise ValueError("edge_weight: is not read; give it as edge_attr [E, 1] instead")
@@ -166,8 +217,8 @@ class Model(nn.Module):
             pos, x, edge_attr = data.pos, data.x, data.edge_attr
             angle_attr, u = getattr(data, "angle_attr", None), getattr(data, "u", None)
             z, vel = getattr(data, "z", None), getattr(data, "vel", None)
-        if pos is None or topology is None:
-            raise TypeError("forward takes a Data or Batch, or pos=... and topology=...")
+        else:
+            pos, topology = graph_of_parts(self, pos, edge_index, batch, u, edge_shift, topology)
         check_dimension(pos, self.dimension)
         features = self.features
         if self.network.types:

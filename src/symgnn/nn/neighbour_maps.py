@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from symgnn._argument_checks import check_at_least
 from symgnn.geometry.symmetry import AFFINE, SIMILARITIES
 from symgnn.nn._engine.torch_private import may_branch_on_values
 from symgnn.nn.coordinate_maps import CoordinateMap
@@ -31,8 +32,8 @@ class _Neighbours(CoordinateMap):
 
     def __init__(self, max_growth: float | None = 100.0) -> None:
         super().__init__()
-        if max_growth is not None and not 1 <= max_growth < float("inf"):
-            raise ValueError(f"max_growth: is {max_growth}; give a number of at least 1, or None")
+        if max_growth is not None:
+            check_at_least("max_growth", max_growth, 1, "or None")
         self.max_growth = max_growth
         self.keeps = self.commutes = AFFINE if max_growth is None else SIMILARITIES
 

@@ -19,7 +19,7 @@ ORDER = ("angle", "edge", "node", "coordinates", "graph")
 
 @dataclass(frozen=True)
 class Spec:
-    """What each update of a block reads; an empty update is left out and its value stays.
+    """The inputs of each update of a block; an update without inputs does not change its value.
 
     Args:
         name: What the block is called.
@@ -113,7 +113,7 @@ def _checked_start(given: Input) -> Input:
 def _check_input(given: Input, reader: str) -> None:
     """An input that can be compared with others."""
     if not isinstance(given, Input):
-        raise TypeError(f"{reader}: reads {given!r}, which is not an input")
+        raise TypeError(f"{reader}: reads {given!r}, which is not an input; see symgnn.nn.inputs")
     try:
         hash(given)
     except TypeError as error:
@@ -184,7 +184,7 @@ def check_inputs(spec: Spec, option: str, size: int) -> None:
     """Refuse node features, of width `size`, that are none of the inputs of the nodes."""
     if size and not any(type(each) is Input for each in spec.inputs):
         raise ValueError(
-            f"{option}: is {size}, but {spec.name} does not start its nodes with v; leave it out, "
+            f"{option}: is {size}, but {spec.name} does not start its nodes with v; remove it, "
             "or add v to inputs"
         )
 

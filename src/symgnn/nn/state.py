@@ -334,7 +334,7 @@ def _scale(state: State, scaling: float) -> tuple[Tensor, Tensor]:
 
 
 def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Tensor:
-    """What the nodes start with: their inputs, or the constant 1 if they have none, `[N, w]`."""
+    """The first values of the nodes `[N, w]`: their inputs, or the constant 1 without any."""
     rows = []
     for each in spec.inputs:
         if isinstance(each, Measure):

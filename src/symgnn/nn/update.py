@@ -70,7 +70,7 @@ class Update(nn.Module):
         else:
             missing = [each for each in inputs if each not in self.inputs]
             if missing:
-                raise ValueError(f"{domain}: reads {missing[0]}, which is not there")
+                raise ValueError(f"{domain}: reads {missing[0]}, which this layer does not have")
             self._check_both_ways()
             self.phi = form(widths, out, width.of(domain))
         self.out, old = self.phi.out, sizes[VALUE_OF[domain]]

@@ -3,9 +3,9 @@
 The figures are in :mod:`symgnn.report.figures`, which needs matplotlib: `pip install symgnn[plot]`.
 """
 
-from symgnn.report.page import write_report
-from symgnn.report.table import markdown_table, rich_table
-from symgnn.report.verdict_marks import VERDICTS, Verdict, differences, mixed_up, summary
+from symgnn.report._page import write_report
+from symgnn.report._table import markdown_table, rich_table
+from symgnn.report._verdict_marks import VERDICTS, Verdict, differences, mixed_up, summary
 
 __all__ = [
     "VERDICTS",

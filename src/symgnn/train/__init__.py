@@ -1,10 +1,24 @@
 """Training."""
 
-from symgnn.train.config import Config
-from symgnn.train.ensemble import Ensemble
-from symgnn.train.fit import fit
-from symgnn.train.memory import keep_memory
-from symgnn.train.settings import Training
-from symgnn.train.trained_run import Prediction, Run, load
+from symgnn.train._config import Config, read_config
+from symgnn.train._ensemble import Ensemble
+from symgnn.train._fit import fit
+from symgnn.train._memory import keep_memory
+from symgnn.train._settings import Training
+from symgnn.train._trained_run import Prediction, Run, evaluate, load
+from symgnn.train._training import finish, train
 
-__all__ = ["Config", "Ensemble", "Prediction", "Run", "Training", "fit", "keep_memory", "load"]
+__all__ = [
+    "Config",
+    "Ensemble",
+    "Prediction",
+    "Run",
+    "Training",
+    "evaluate",
+    "finish",
+    "fit",
+    "keep_memory",
+    "load",
+    "read_config",
+    "train",
+]

@@ -265,9 +265,9 @@ def test_lines_of_an_obj_are_edges(tmp_path: Path) -> None:
     [
         ({"columns": 5}, "^columns: is 5; give a name"),
         ({"elements": 5}, "^elements: is 5"),
-        ({"workers": "x"}, "^workers: 'x'"),
-        ({"seed": "abc"}, "^seed: 'abc'"),
-        ({"seed": 1.5}, "^seed: 1.5"),
+        ({"workers": "x"}, "^workers: is 'x'"),
+        ({"seed": "abc"}, "^seed: is 'abc'"),
+        ({"seed": 1.5}, "^seed: is 1.5"),
         ({"fractions": 0.8}, "^fractions: are 0.8"),
         ({"fractions": ["a", "b", "c"]}, "^fractions: are"),
         ({"scale": "big"}, "^scale: is 'big'"),
@@ -299,6 +299,6 @@ def test_paths_and_frames(tmp_path: Path) -> None:
 
 
 def found_task() -> object:
-    from symgnn.data.task import Task
+    from symgnn.data._task import Task
 
     return Task("graph", "regression", ("e",), ("",))

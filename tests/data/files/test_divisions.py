@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from symgnn.data import Splits, Task, folds, load_files, read, splits
-from symgnn.data.files.partition import divide_groups, divide_groups_folds, part_sizes
-from symgnn.data.files.scaffolds import scaffold
+from symgnn.data.files._partition import divide_groups, divide_groups_folds, part_sizes
+from symgnn.data.files._scaffolds import scaffold
 
 SMILES = ["c1ccccc1", "Cc1ccccc1", "CCc1ccccc1", "C1CCCCC1", "CC1CCCCC1", "CCO", "CC", "C1CC1"]
 TASK = Task("graph", "regression", ("gap",))
@@ -233,7 +233,7 @@ def test_what_cannot_be_divided(options: dict, said: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"folds": 1, "fold": 1}, "^folds: 1 is not possible"),
+        ({"folds": 1, "fold": 1}, "^folds: is 1; give a whole number of at least 2"),
         ({"folds": 3, "fold": 4}, "^fold: is 4; give a number from 1 to 3"),
         ({"folds": 3}, "^fold: is missing"),
         ({"fold": 3}, "^folds: is missing"),

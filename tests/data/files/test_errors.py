@@ -10,7 +10,8 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data import read, sample
-from symgnn.data.files import file_structure, formats
+from symgnn.data.files import _file_structure as file_structure
+from symgnn.data.files import _formats as formats
 
 WATER = "3\nwater\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n"
 AMMONIA = "4\nammonia\nN 0 0 0\nH 1 0 0\nH -0.3 0.95 0\nH -0.3 -0.5 0.8\n"
@@ -181,8 +182,8 @@ def test_periodic_boundaries_are_refused(tmp_path: Path) -> None:
         ),
         ({"edges": "mesh"}, r"ammonia\.xyz: edges: is 'mesh', but it has no faces"),
         ({"edges": "given"}, r"ammonia\.xyz: edges: is 'given', but it has no edges"),
-        ({"k": 0}, "k must be an integer >= 1"),
-        ({"radius": -1.0}, "r must be a finite number >= 0"),
+        ({"k": 0}, "k: is 0; give a whole number of at least 1"),
+        ({"radius": -1.0}, "r: is .*; give a finite number of at least 0"),
         ({"cell": "wrap"}, "cell: 'wrap' is not known; choose from refuse, drop"),
         ({"on_error": "ignore"}, "on_error: 'ignore' is not known; choose from raise, skip"),
         ({"level": "atom"}, "level: 'atom' is not known"),

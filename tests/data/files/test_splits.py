@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from symgnn.data import Task, files, load_files, read, sample, splits
-from symgnn.data.files.partition import divide, part_sizes
-from symgnn.data.files.splitting import edge_lengths
+from symgnn.data.files._partition import divide, part_sizes
+from symgnn.data.files._splitting import edge_lengths
 
 FRACTIONS = st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (1.0, 0.0, 0.0), (0.7, 0.3, 0.0)])
 

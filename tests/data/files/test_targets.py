@@ -115,7 +115,7 @@ def test_only_single_structures_are_skipped(folder: Path, case: str) -> None:
 def test_wrong_column_names_the_nearest(folder: Path) -> None:
     with pytest.raises(ValueError, match=r"columns: 'Gap' is not a column .*did you mean 'gap'"):
         targets(folder, f"name,gap\n{FULL}", columns=["Gap"])
-    with pytest.raises(ValueError, match=r"columns: 'zzz' is not a column .*; there are name, gap"):
+    with pytest.raises(ValueError, match=r"columns: 'zzz' is not a column .*; choose from name"):
         targets(folder, f"name,gap\n{FULL}", columns=["zzz"])
 
 

@@ -70,7 +70,7 @@ def _graphs(given: Given) -> Tensor:
 
 
 def _climb_few(given: Given) -> Tensor:
-    """What nodes and rays add to edges or angles `[rows, h]`."""
+    """The sum of the parts of nodes and rays, for edges or angles `[rows, h]`."""
     topology, two = given.topology, given.plan.ends == 2
     tables = _by_place(given.plan.node, given.node, given.maps, given.plan.places)
     first = _graphs(given)
@@ -136,7 +136,7 @@ def _by_place(
 
 
 def rows_below(given: Given) -> Tensor:
-    """What nodes, or the rays of angles, add, `[places * rows, h]`, one row for each place."""
+    """The parts of nodes, or of rays, `[places * rows, h]`, one row for each place."""
     width, rows = len(given.bias), node_table(given)
     if given.domain == "angle":
         assert given.topology.rays is not None
@@ -161,7 +161,7 @@ def movement_up(given: Given) -> Movement:
 
 
 def node_table(given: Given) -> Tensor:
-    """What each node adds at each place, with the bias at the first `[N, places * h]`."""
+    """The part of each node at each place, with the bias at the first `[N, places * h]`."""
     table = _graphs(given)
     table = F.pad(table, (0, (given.plan.places - 1) * len(given.bias)))
     for term, value in zip(given.plan.node, given.node, strict=True):
@@ -170,7 +170,7 @@ def node_table(given: Given) -> Tensor:
 
 
 def ray_table(given: Given) -> Tensor | None:
-    """What each ray of the angles adds of itself at each place `[R, ends * h]`."""
+    """The part of each ray of the angles at each place `[R, ends * h]`."""
     table = None
     for term, value in zip(given.plan.ray, given.ray, strict=True):
         map = _beneath(term, given.maps)

@@ -47,7 +47,7 @@ class AngleParts(LazyValues):
         return hidden if self.last is None else self.last(hidden)
 
     def read_of(self, part: Part) -> Tensor:
-        """What linear maps of the value on a part are applied to."""
+        """The rows of a part to which linear maps of the value are applied."""
         return self.compute(part) if self.folds else self.rows_of(part)
 
     def _climb_angles(self, to: str, op: str) -> Tensor:
@@ -123,7 +123,7 @@ class EdgeParts(LazyValues):
         return rows.index_select(0, torch.argsort(order))
 
     def read_of(self, part: EdgePart) -> Tensor:
-        """What linear maps of the value on a part are applied to."""
+        """The rows of a part to which linear maps of the value are applied."""
         hidden = self.compute(part)
         return hidden if self.folds or self.last is None else self.last(hidden)
 

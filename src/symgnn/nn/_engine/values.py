@@ -87,7 +87,7 @@ class LazyValues(Values):
 
     @property
     def read(self) -> Tensor:
-        """What linear maps of the value are applied to: `hidden` if it folds, else the rows."""
+        """The input of linear maps of the value: `hidden` if it folds, else the rows."""
         if not self.folds:
             return self.rows
         assert self.hidden is not None

@@ -45,6 +45,12 @@ def from_peer(module: nn.Module) -> Model | Conv:
 
     Returns:
         A :class:`Model`, or a :class:`Conv` for a layer.
+
+    Example:
+        >>> from torch_geometric.nn.models import SchNet
+        >>> peer = SchNet(hidden_channels=8, num_filters=8, num_interactions=1, num_gaussians=5)
+        >>> symgnn.nn.from_peer(peer).network.name
+        'SchNet'
     """
     reading = reader_of(module)(module)
     pairs = pairs_of(reading.names)
@@ -80,6 +86,13 @@ def to_peer(model: Model | Conv, module: nn.Module) -> nn.Module:
 
     Returns:
         The module.
+
+    Example:
+        >>> from torch_geometric.nn.models import SchNet
+        >>> peer = SchNet(hidden_channels=8, num_filters=8, num_interactions=1, num_gaussians=5)
+        >>> model = symgnn.nn.from_peer(peer)
+        >>> symgnn.nn.to_peer(model, peer) is peer
+        True
     """
     reading = reader_of(module)(module)
     called = type(module).__name__

@@ -132,7 +132,7 @@ def _egnn_pytorch(
     aggregation: str,
     psi: dict[str, Any],
 ) -> Reading:
-    """What both layers of egnn-pytorch have in common."""
+    """The parts that both layers of egnn-pytorch have."""
     parts = {"edge": peer.edge_mlp, "node": peer.node_mlp, "coordinates": peer.coors_mlp}
     if not moves:
         del parts["coordinates"]

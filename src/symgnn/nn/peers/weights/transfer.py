@@ -1,4 +1,4 @@
-"""What reading the weights of any peer needs."""
+"""Functions that transfer the weights of every peer."""
 
 from __future__ import annotations
 

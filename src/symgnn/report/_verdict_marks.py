@@ -1,0 +1,137 @@
+"""How cells compare with the paper and with the theory: colours, signs, and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from symgnn.report._result_rows import (
+    Cell,
+    Results,
+    cells_of,
+    label,
+    long_head,
+    ours,
+    papers,
+    rows_of,
+)
+
+
+class Verdict(NamedTuple):
+    """How a verdict is shown: a style of rich, a sign, and what it means."""
+
+    style: str
+    sign: str
+    meaning: str
+
+
+VERDICTS = {
+    "exact": Verdict("green", "✓", "fixed by theory, and met"),
+    "within": Verdict("green", "≈", "agrees with the paper"),
+    "differs": Verdict("yellow", "≠", "differs from the paper"),
+    "violated": Verdict("bold red", "✗", "fixed by theory, and not met"),
+    "new": Verdict("", "+", "the paper has no such cell"),
+}
+
+
+def verdict_of(cell: Cell) -> Verdict:
+    """How the cell's verdict is shown."""
+    return VERDICTS[cell.get("verdict", "new")]
+
+
+def agrees(cell: Cell) -> bool | None:
+    """Whether the cell agrees with the paper's number; None where there is none.
+
+    A cell that the theory fixes is compared by the numbers: within the larger of 0.15 and three of
+    the paper's deviations.
+    """
+    if cell.get("paper_mean") is None:
+        return None
+    if cell["verdict"] in ("within", "differs"):
+        return bool(cell["verdict"] == "within")
+    tolerance = max(0.15, 3 * (cell.get("paper_std") or 0.0))
+    return bool(abs(cell["mean"] - cell["paper_mean"]) <= tolerance + 1e-9)
+
+
+def standing(cell: Cell | None) -> str:
+    """The mark of a cell: `violated`, `differs` (from the paper), or nothing."""
+    if cell is None:
+        return ""
+    if cell.get("verdict") == "violated":
+        return "violated"
+    return "differs" if agrees(cell) is False else ""
+
+
+def summary(results: Results) -> str:
+    """One or two sentences: how many cells agree with the paper, and with the theory."""
+    cells = [cell for _, _, cell in cells_of(results)]
+    compared = [agreed for agreed in map(agrees, cells) if agreed is not None]
+    fixed = [cell for cell in cells if cell.get("verdict") in ("exact", "violated")]
+    violated = sum(cell["verdict"] == "violated" for cell in fixed)
+    if not compared:
+        text = "No cell has a number of the paper beside it"
+    elif all(compared):
+        text = f"All {len(compared)} cells that the paper has agree with it"
+    else:
+        text = f"{sum(compared)} of the {len(compared)} cells that the paper has agree with it"
+    if fixed and not violated:
+        text += f"; {len(fixed)} are fixed by theory, all met exactly"
+    elif fixed:
+        text += f"; {len(fixed)} are fixed by theory, {violated} of them not met"
+    new = len(cells) - len(compared)
+    return f"{text}. {new} of the {len(cells)} cells are new." if new and compared else f"{text}."
+
+
+def differences(results: Results) -> list[str]:
+    """The cells that differ from the paper or break the theory, in words, the latter first."""
+    violated, differing = [], []
+    for row, column, cell in cells_of(results):
+        where = f"{label(row)}; {long_head(column)}: {ours(cell)}"
+        paper = papers(cell)
+        if standing(cell) == "violated":
+            against = f" (the paper has {paper})" if paper else ""
+            violated.append(f"{where}, although theory fixes this cell{against}.")
+        elif standing(cell) == "differs":
+            gap = cell["mean"] - cell["paper_mean"]
+            text = f"{where} here, {paper} in the paper, {'higher' if gap > 0 else 'lower'} here"
+            text += f" by {abs(gap):.2f}"
+            if cell.get("paper_std"):
+                text += f" or {abs(gap) / cell['paper_std']:.1f} of the paper’s deviations"
+            if cell["verdict"] == "exact":
+                text += "; theory fixes this cell, and ours meets it"
+            differing.append(f"{text}.")
+    return violated + differing
+
+
+def mixed_up(results: Results, column: str = "train", share: float = 0.1) -> list[str]:
+    """For each row the classes it mixes up, in words; rows that mix up none are left out.
+
+    Two classes are mixed up if they are taken for each other in at least the given share of cases.
+    """
+    sentences = []
+    for row in rows_of(results):
+        confusion = row.get("confusion", {}).get(column)
+        if confusion is None:
+            continue
+        groups = [group for group in _groups(confusion, share) if len(group) > 1]
+        classes = results["classes"]
+        if groups and len(groups[0]) == len(classes):
+            sentences.append(f"{label(row)}: all {len(classes)} classes")
+        elif groups:
+            named = "; ".join(" and ".join(classes[k] for k in group) for group in groups)
+            sentences.append(f"{label(row)}: {named}")
+    return sentences
+
+
+def _groups(confusion: Sequence[Sequence[float]], share: float) -> list[list[int]]:
+    """The classes, joined wherever two are mixed up."""
+    groups = [[k] for k in range(len(confusion))]
+    for a in range(len(confusion)):
+        for b in range(a):
+            if (confusion[a][b] + confusion[b][a]) / 2 >= share:
+                one = next(group for group in groups if a in group)
+                other = next(group for group in groups if b in group)
+                if one is not other:
+                    groups.remove(one)
+                    other.extend(one)
+    return [sorted(group) for group in groups]

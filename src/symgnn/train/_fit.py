@@ -1,0 +1,126 @@
+"""Training from Python: `symgnn.fit`."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from torch_geometric.data import Data
+
+from symgnn.data import splits as divide
+from symgnn.data._registry import DATASETS
+from symgnn.data._task import Splits
+from symgnn.data._task_of_graphs import with_task
+from symgnn.nn import Model
+from symgnn.report._run_page import print_metrics, write_run_report
+from symgnn.train._config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
+from symgnn.train._trained_run import Run
+from symgnn.train._training import finish, train
+
+
+def fit(
+    graphs: Any,
+    model: str | Mapping[str, Any] | Model = "dgn",
+    *,
+    level: str | None = None,
+    data: Mapping[str, Any] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    **settings: Any,
+) -> Run:
+    """Train a network, measure it on every split, and give the run.
+
+    The same settings give the same weights, bit for bit, from Python and from
+    `symgnn train` with a config.
+
+    Args:
+        graphs: A list of PyG `Data` with `pos`, `edge_index` and `y`; the :class:`Splits` of
+            `symgnn.data.splits` or `symgnn.data.load`; the name of a dataset, such as "qm9"; or a
+            file or folder of your own.
+        model: The name of an architecture; a dictionary with its name as "block" and options of
+            :func:`symgnn.nn.build`; or a model of it, which is copied and trained from its weights.
+        level: What `y` of graphs in a list belongs to: "graph", "node", "edge", "coordinates",
+            "node-vectors" or "graph-vectors", where its shape does not say it.
+        data: Further options of the data: those of `symgnn.data.splits` for a list of graphs, of
+            the dataset, or of `symgnn.data.read` for files, such as `{"columns": ["gap"]}`.
+        out: The directory of the run. Without it, the run stays in memory; see `Run.save`.
+        resume: Whether to continue the run in `out`.
+        progress: Whether to show a progress bar, or lines, and the result.
+        settings: The section `train` of a config: `epochs`, `batch_size`, `learning_rate`,
+            `patience`, `seeds`, ... (:class:`symgnn.train.Training`).
+
+    Returns:
+        The run: `run.predict(new)`, `run.evaluate("test")`, `run.metrics`, `run.save(directory)`.
+
+    Example:
+        >>> import symgnn
+        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
+        >>> model = {"block": "agn", "hidden": 8, "aggregation": "sum"}
+        >>> run = symgnn.fit(solids, model, epochs=2, batch_size=5, progress=False)
+        >>> value, deviation = run.predict(solids.test[0])
+        >>> value.shape
+        torch.Size([1, 5])
+    """
+    section, splits = _data(graphs, level, dict(data or {}))
+    make: Any = None
+    if isinstance(model, Model):
+        if settings.get("seeds", 1) != 1:
+            raise ValueError(
+                f"seeds: is {settings['seeds']}, but a model has one initialisation; give the "
+                "name of an architecture, or a dictionary with its options"
+            )
+        make, described = partial(copy.deepcopy, model), {"block": OWN_MODEL}
+    elif not isinstance(model, str | Mapping):
+        raise ValueError(
+            f"model: is a {type(model).__name__}; give the name of an architecture, a dictionary "
+            "with its options, or a model of symgnn.nn.build"
+        )
+    else:
+        described = check_model({"block": model} if isinstance(model, str) else dict(model))
+    config = Config(section, described, training(settings))
+    if config.is_cross_validation:
+        raise ValueError("data: folds are for symgnn train; in Python, fit each of data.folds(...)")
+    console = Console() if progress else Console(quiet=True)
+    directory = None if out is None else Path(out)
+    run = train(config, directory, resume=resume, console=console, splits=splits, make=make)
+    if run is None:  # one of several processes that is not the first has nothing to give
+        raise SystemExit(0)
+    print_metrics(console, finish(run), run.record)
+    if directory is not None:
+        page = write_run_report(directory)
+        console.print(f"report: {page}", soft_wrap=True, markup=False)
+    return run
+
+
+def _data(
+    graphs: Any, level: str | None, options: dict[str, Any]
+) -> tuple[dict[str, Any], Splits | None]:
+    """The section `data`, and its graphs where they are in memory."""
+    if isinstance(graphs, Splits):
+        if options or level not in (None, graphs.task.level):
+            given = f"data: is {options}" if options else f"level: is {level!r}"
+            raise ValueError(f"{given}; graphs are divided and have a task already: leave it out")
+        return dict(IN_MEMORY), graphs
+    if isinstance(graphs, Mapping):
+        return check_data({**graphs, **options}), None
+    if isinstance(graphs, str | os.PathLike):
+        text = os.fspath(graphs)
+        key = "name" if text in DATASETS and not Path(text).exists() else "path"
+        if level is not None:
+            options["level"] = level
+        return check_data({key: text, **options}), None
+    if isinstance(graphs, Data):
+        raise ValueError("graphs: is one graph; give a list of graphs to train on")
+    if isinstance(graphs, Sequence) and len(graphs) and isinstance(graphs[0], Data):
+        known, task = with_task(graphs, level)
+        return dict(IN_MEMORY), divide(known, task=task, **options)
+    raise ValueError(
+        f"graphs: is a {type(graphs).__name__}; give a list of PyG Data, Splits, the name of a "
+        "dataset, or a file or folder"
+    )

@@ -1,0 +1,413 @@
+"""A run that was trained, as a model: to predict, to measure, to use in Python."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+from torch_geometric.data import Batch, Data
+
+import symgnn.data
+from symgnn._argument_checks import unknown_name
+from symgnn.data._rescaling import AtScale, at_scale
+from symgnn.data._task import Splits, Task
+from symgnn.nn import Model
+from symgnn.store import read_json, write_json, write_whole
+from symgnn.train import _run_data as run_data
+from symgnn.train._baseline import Baseline
+from symgnn.train._checkpoint import fitting
+from symgnn.train._checkpointing import Group
+from symgnn.train._config import OWN_MODEL, Config
+from symgnn.train._graph_form import check_form
+from symgnn.train._loader import READ, Batches, GraphDataset, loader
+from symgnn.train._metrics import Metrics, Scaler, as_rows
+from symgnn.train._missing import may_miss
+from symgnn.train._outcomes import Outcomes
+from symgnn.train._prepare import (
+    Facts,
+    check_answers,
+    check_same,
+    dropped,
+    make_model,
+)
+from symgnn.train._run_record import read_run, write_record
+from symgnn.train._to_graphs import to_graphs
+
+SPLITS = ("train", "validation", "test")
+
+
+class Prediction(NamedTuple):
+    """The mean over the seeds and their deviation, `[rows, outputs]`, in the targets' units.
+
+    Rows are graphs, nodes or edges; outputs are targets, coordinates, the components of vectors, or
+    the probability of each class. One seed has no deviation: it is None.
+    """
+
+    value: Tensor
+    deviation: Tensor | None
+
+
+class Run(nn.Module):
+    """The models of a run, one for each seed, with their best weights, in eval mode.
+
+    Graphs are brought to the scale of the training by the scale that they carry (`pos_scale`);
+    those that carry none have the coordinates of their source. Predictions come in units.
+    :func:`symgnn.fit` and :func:`symgnn.load` make it.
+
+    Attributes:
+        config: The config.
+        record: The content of `run.json`: task, scale, sizes, baseline, versions, ...
+        task: What is predicted.
+        models: The network of each seed.
+        metrics: What was reached on each split, `{split: {name: {"mean", "deviation", ...}}}`.
+        directory: Where the run is saved; None if it is in memory only.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        record: dict[str, Any],
+        groups: Sequence[Group],
+        *,
+        splits: Splits | None = None,
+        make: Callable[[], nn.Module] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        super().__init__()
+        self.config, self.record, self.directory = config, record, directory
+        self.groups, self._splits = list(groups), splits
+        self.metrics: dict[str, Any] = {}
+        self.outcomes: dict[str, Any] = {}
+        self.task = Task.of(record["task"])
+        self.facts = Facts.from_dict(record)
+        self.scale = float(record["scale"])
+        made = record.get("baseline")  # runs of earlier versions have none
+        self.baseline = None if made is None else Baseline.from_dict(made)
+        make = make or partial(make_model, config, self.task, self.facts.sizes)
+        models = []
+        for group in self.groups:
+            for state in group.best["members"]:
+                model = make()
+                with fitting(group.path or Path(group.name)):
+                    model.load_state_dict(state)
+                models.append(model)
+        self.models = nn.ModuleList(models)
+        self.eval()
+        self.requires_grad_(False)
+
+    @property
+    def model(self) -> nn.Module:
+        """That of the first seed, which reads scaled coordinates and gives standardised numbers."""
+        return self.models[0]
+
+    @property
+    def scaler(self) -> Scaler:
+        """Between targets in their units and what the models give."""
+        return self.facts.scaler
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """The log: for each validation and seed, the losses and metrics."""
+        return [row for group in self.groups for row in group.rows]
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the run into a new directory, for :func:`symgnn.load`; give its path.
+
+        Weights are written, not the graphs: a run that was trained on graphs in memory needs them
+        again to be measured, and cannot be resumed.
+        """
+        out = Path(directory)
+        if out.exists() and any(out.iterdir()):
+            raise ValueError(f"directory: {out} is not empty; give a new one")
+        write_whole(out / "config.yaml", self.config.to_yaml().encode())
+        write_record(out, self.record)
+        for group in self.groups:
+            group.write(out)
+        if self.metrics:
+            write_json(out / "outcomes.json", self.outcomes)
+            write_json(out / "metrics.json", self.metrics)
+        self.directory = out
+        return out
+
+    def forward(self, data: Data) -> Tensor:
+        """The mean prediction for a graph or batch, differentiable in its values."""
+        return self._outputs(self._ready(data)).mean(0)
+
+    @torch.no_grad()
+    def predict(self, data: Any) -> Prediction:
+        """Mean and deviation over the seeds.
+
+        Args:
+            data: a file, a folder, a pattern, a SMILES (where the run was trained on molecules), an
+                `ase.Atoms`, a PyG `Data` or `Batch`, a list of these, or the name of a split:
+                "train", "validation" or "test". Files are read as those of the training were.
+
+        Returns:
+            value and deviation `[rows, outputs]`, where rows are graphs, nodes or edges in the
+            order of what was given. With one seed the deviation is None.
+        """
+        if isinstance(data, Data):
+            return self._prediction(self._outputs(self._ready(data)))
+        graphs: Sequence[Data]
+        if isinstance(data, str) and data in SPLITS:
+            if Path(data).exists():
+                raise ValueError(
+                    f"data: {data!r} is a split of the run, and a file here; give './{data}' for "
+                    f"the file, or run.splits().{data}"
+                )
+            graphs = getattr(self.splits(), data)
+        else:
+            graphs = to_graphs(data, self.record.get("about", {}))
+        size = self.config.train.batch_size
+        found = []
+        for start in range(0, len(graphs), size):
+            ready = [self._ready(graphs[k]) for k in range(start, min(start + size, len(graphs)))]
+            found.append(self._outputs(Batch.from_data_list(ready)))
+        return self._prediction(torch.cat(found, 1))
+
+    def _prediction(self, outputs: Tensor) -> Prediction:
+        """Of `[S, rows, outputs]`."""
+        return Prediction(outputs.mean(0), outputs.std(0) if len(self.models) > 1 else None)
+
+    @torch.no_grad()
+    def evaluate(
+        self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
+    ) -> dict[str, list[float]]:
+        """Every number for each seed, on a split of the run's data, or on graphs with answers.
+
+        Args:
+            graphs: "train", "validation" or "test", or PyG graphs with `y` as those of the training
+                have it; coordinates among the answers have the scale of their graph.
+            outcomes: notes each prediction beside what was measured, if given.
+        """
+        return self.compare(graphs, outcomes)[0]
+
+    @torch.no_grad()
+    def compare(
+        self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
+    ) -> tuple[dict[str, list[float]], dict[str, float]]:
+        """As :meth:`evaluate`, and the same numbers of the trivial baseline."""
+        graphs = self._with_answers(graphs)
+        train, task = self.config.train, self.task
+        judge = self.facts.judge(task, self.scale, train)
+        metrics = Metrics(task, len(self.models))
+        trivial = None if self.baseline is None else Metrics(task, len(self.baseline.names))
+        masked = may_miss(self.record.get("about", {}))
+        for k in range(len(graphs)):
+            graph = graphs[k]
+            check_answers(graph, task, f"graph {k}", masked)
+            self._check(graph)
+        scaled = AtScale(graphs, self.scale, answers=task.lengths)
+        ready = GraphDataset(scaled, drop=self._dropped, dtype=self._dtype)
+        for batch in loader(ready, Batches(len(ready), train.batch_size), None):
+            raw = torch.stack([model(batch) for model in self.models])
+            metrics.add(*judge(raw, batch.y))
+            if trivial is not None and self.baseline is not None:
+                trivial.add(*judge(self.baseline(len(batch.y), batch.pos), batch.y))
+            if outcomes is not None:
+                outcomes.add(raw, batch, judge)
+        found = {name: value.tolist() for name, value in metrics.values().items()}
+        if trivial is None or self.baseline is None:
+            return found, {}
+        return found, self.baseline.pick(trivial.values())
+
+    def _with_answers(self, given: Any) -> Sequence[Data]:
+        """Graphs to measure on: those of a split, or those given."""
+        if isinstance(given, str):
+            if given not in SPLITS:
+                raise ValueError(unknown_name("split", given, SPLITS, "a split"))
+            return getattr(self.splits(), given)
+        if isinstance(given, Data):
+            given = given.to_data_list() if isinstance(given, Batch) else [given]
+        elif isinstance(given, Iterator):
+            given = list(given)
+        count = len(given) if hasattr(given, "__len__") and hasattr(given, "__getitem__") else 0
+        if not count or not isinstance(given, Sequence | Dataset) or not isinstance(given[0], Data):
+            what = f"a {type(given).__name__}" + ("" if count else " without graphs")
+            raise ValueError(
+                f"data: is {what}; give the name of a split, such as 'test', or PyG graphs with "
+                "answers y"
+            )
+        return given  # type: ignore[return-value]
+
+    def example(self, file: Path | None = None) -> Data:
+        """A graph as the models read it: that of a file, or the first of the test set."""
+        return self._ready(self.read(file)[0] if file is not None else self.splits().test[0])
+
+    def read(self, files: Any, **options: Any) -> symgnn.data.Graphs:
+        """Graphs in the form of those that it was trained on: elements, features, edges, scale.
+
+        Args:
+            files: what :meth:`predict` takes, but for splits.
+            options: of :func:`symgnn.data.read`, in place of those of the training, such as
+                `on_error="skip"`, `k=8` or `cell="drop"`.
+
+        Returns:
+            A list of graphs; its `skipped` has why structures were left out.
+        """
+        return to_graphs(files, self.record.get("about", {}), **options)
+
+    def splits(self, path: str | os.PathLike[str] | None = None) -> Splits:
+        """The graphs that it was trained and tested on; `path` says where they are now."""
+        given = dict(self.config.data)
+        if self._splits is not None and path is None:
+            return self._splits
+        if given.get("in_memory"):
+            raise ValueError(
+                "splits: the run was trained on graphs in memory, which are not saved with it; "
+                "give graphs, such as run.evaluate(graphs)"
+            )
+        if path is not None:
+            if "path" not in given:
+                raise ValueError(
+                    f"--data: the run was trained on the dataset {given['name']}; leave it out"
+                )
+            given["path"] = str(path)
+        elif "path" in given and not _there(given["path"]):
+            raise ValueError(
+                f"data.path: there is no {given['path']} any more; say where it is with --data"
+            )
+        found = run_data.load(given)
+        counts = {name: len(getattr(found, name)) for name in ("train", "validation", "test")}
+        now = {"task": asdict(found.task), "scale": found.scale, "counts": counts}
+        check_same(
+            self.record,
+            {**now, "about": found.about},
+            "put them back, or give files to symgnn predict",
+        )
+        return found
+
+    @property
+    def _dropped(self) -> list[str]:
+        """The values that the models do not read."""
+        model = self.model
+        assert isinstance(model, Model)
+        return [*dropped(self.config), *model.unread]
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
+    def _outputs(self, data: Data) -> Tensor:
+        """`[S, rows, outputs]` in units."""
+        raw = torch.stack([model(data) for model in self.models])
+        if self.task.kind == "classification":
+            return raw.softmax(-1)
+        if self.task.level == "coordinates":
+            return raw / self.scale
+        found = self.scaler.back(as_rows(raw))
+        return found / self.scale if self.task.lengths else found
+
+    def _ready(self, data: Data) -> Data:
+        """The graph as the models read it."""
+        self._check(data)
+        data = copy.copy(at_scale(data, self.scale))
+        kept = {*READ, "batch", "ptr", "topology", "ray_ranks", "num_nodes"} - {*self._dropped}
+        for name in list(data.keys()):
+            if name not in kept:
+                del data[name]
+        return data.apply(lambda t: t.to(self._dtype) if t.is_floating_point() else t)
+
+    def _check(self, data: Data) -> None:
+        """The graph has the form of those that it was trained on."""
+        about, drop = self.record.get("about", {}), dropped(self.config)
+        check_form(data, about, self.facts.sizes, self.scale, drop)
+
+    def __repr__(self) -> str:
+        seeds = f"{len(self.models)} seeds of " if len(self.models) > 1 else ""
+        return f"Run({seeds}{self.model!r})"
+
+
+def _there(path: Any) -> bool:
+    """Whether files, folders or patterns can be found."""
+    given = [path] if isinstance(path, str) else path
+    return all(
+        any(c in str(each) for c in "*?[") or Path(each).expanduser().exists() for each in given
+    )
+
+
+def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
+    """A run that :func:`symgnn.fit` or `symgnn train` saved, ready to predict.
+
+    Args:
+        run: The directory of the run.
+        model: The network, where it was given to :func:`symgnn.fit` as a model; its weights are
+            replaced by those of the run.
+
+    Returns:
+        The run.
+
+    Example:
+        >>> import tempfile
+        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = symgnn.fit(solids, "gn", epochs=1, out=f"{folder}/run", progress=False)
+        ...     symgnn.load(f"{folder}/run").task.level
+        'graph'
+    """
+    directory = Path(run)
+    if (directory / "folds.json").exists():
+        raise ValueError(
+            f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
+        )
+    config, record = read_run(directory)
+    make = None if model is None else partial(copy.deepcopy, model)
+    if make is None and config.model["block"] == OWN_MODEL:
+        raise ValueError(
+            f"model: the run in {directory} was trained with a model that was given to fit; give "
+            "one that is built in the same way, symgnn.load(run, model=...)"
+        )
+    groups = [Group.read(directory, name) for name in config.train.group_names]
+    found = Run(config, record, groups, make=make, directory=directory)
+    metrics = read_json(directory / "metrics.json")
+    found.metrics = metrics if isinstance(metrics, dict) else {}
+    return found
+
+
+def evaluate(
+    trained: Run,
+    splits: Splits,
+    names: Sequence[str],
+    outcomes: Mapping[str, Outcomes] | None = None,
+) -> dict[str, Any]:
+    """Measure a run on graphs: every metric with its mean and deviation over the seeds.
+
+    Args:
+        trained: The run.
+        splits: Graphs in the form in which it was trained.
+        names: The splits to measure on: "train", "validation", "test".
+        outcomes: Objects that note the predictions on a split.
+
+    Returns:
+        `{split: {name: {"mean", "deviation", "values", "baseline", "baseline_by"}}}`: beside each
+        number is that of the trivial baseline, and how the baseline was made.
+
+    Example:
+        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
+        >>> run = symgnn.fit(solids, "gn", epochs=1, progress=False)
+        >>> sorted(symgnn.train.evaluate(run, solids, ["test"]))
+        ['test']
+    """
+    found: dict[str, Any] = {}
+    for name in names:
+        values, trivial = trained.compare(getattr(splits, name), (outcomes or {}).get(name))
+        found[name] = {key: summary(value) for key, value in values.items()}
+        for key, number in trivial.items():
+            assert trained.baseline is not None
+            found[name][key] |= {"baseline": number, "baseline_by": trained.baseline.chosen[key]}
+    return found
+
+
+def summary(values: list[float]) -> dict[str, Any]:
+    """Mean and deviation of the values of seeds."""
+    exact = torch.tensor(values, dtype=torch.float64)
+    deviation = float(exact.std()) if len(values) > 1 else None
+    return {"mean": float(exact.mean()), "deviation": deviation, "values": values}
