@@ -14,13 +14,14 @@ from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.feature_checks import OPTIONS
-from symgnn.nn.form import Width
+from symgnn.nn.form import INITIALISATIONS, Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
+from symgnn.nn.standardising import Averages, standardised
 from symgnn.nn.state import Reference
 from symgnn.nn.vectors import RAYS
 
@@ -66,6 +67,10 @@ def build(
     chunk: int | None = None,
     rays: str | None = None,
     engine: str | Reference = "fast",
+    init: str | None = None,
+    averages: Averages | Mapping[str, Any] | None = None,
+    residual: bool = False,
+    norm: bool = False,
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -111,6 +116,13 @@ def build(
             normals (see :class:`symgnn.nn.vectors.Vectors`).
         engine: "fast"; or "reference", which computes every update as it is written, and is what
             the fast one is tested against.
+        init: How weights are drawn: "variance" (if not given) keeps the size of values from layer
+            to layer, "torch" is that of `torch.nn.Linear`. Peers keep that of their own code.
+        averages: Those of the training graphs (:func:`symgnn.nn.averages`): sums are divided by
+            their average number of terms, measures and features standardised. None for neither.
+        residual: Whether each update adds to its old value, where that is as wide.
+        norm: Whether the result of each update has mean 0 and deviation 1 over its features, before
+            a learned scale and shift (`torch.nn.LayerNorm`).
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
@@ -133,6 +145,18 @@ def build(
                 "data.z; leave it out"
             )
         node_features, types = 1, None
+    known = None if averages is None else Averages.of(averages)
+    if known is not None:
+        _check_peer(network, "averages", "its sums and inputs are those of its own code")
+        network = standardised(network, known)
+        spec = network.layer
+    drawn = _named("init", init or network.init, {name: name for name in INITIALISATIONS})
+    if init is not None and network.init != "variance" and drawn != network.init:
+        _check_peer(network, "init", "it is drawn as in its own code")
+    for name, wanted in (("residual", residual), ("norm", norm)):
+        check_flag(name, wanted)
+        if wanted:
+            _check_peer(network, name, "its updates are those of its own code")
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     psi = network.coordinate_map if coordinate_map is None else coordinate_map
     count = check_count("layers", network.layers if layers is None else layers, 1)
@@ -182,7 +206,14 @@ def build(
         types=types,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
         layers=count,
-        width=Width(widths, mlp_layers, check_rate(dropout)),
+        width=Width(
+            widths,
+            mlp_layers,
+            check_rate(dropout),
+            drawn,
+            depth=count,
+            terms={} if known is None else known.terms,
+        ),
         readout_layers=last_layers,
         aggregation=movements,
         coordinate_maps=maps,
@@ -191,7 +222,16 @@ def build(
         dimension=dimension,
         engine=engine_of(engine, chunk),
         rays=rays or "plain",
+        residual=residual,
+        norm=norm,
+        averages=known,
     )
+
+
+def _check_peer(network: Network, option: str, reason: str) -> None:
+    """Refuse an option for a peer."""
+    if network.init != "variance":
+        raise ValueError(f"{option}: is for the blocks of symgnn, not {network.name}; {reason}")
 
 
 def widths_of(
@@ -287,6 +327,13 @@ def check_count(name: str, value: int, least: int) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: is {value!r}; give a whole number of at least {least}")
     return int(value)
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: is {value!r}; give True or False")
+    return value
 
 
 def check_rate(dropout: float) -> float:

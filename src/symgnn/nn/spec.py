@@ -221,7 +221,7 @@ class Network:
         every_layer: Whether there is a read-out before each layer too, and they are added.
         types: If set, nodes are given by a whole number below it, `data.z`, such as the atomic
             number.
-        aggregation, coordinate_map, hidden, mlp_hidden, layers: Defaults of
+        aggregation, coordinate_map, hidden, mlp_hidden, layers, init: Defaults of
             :func:`symgnn.nn.build` for this network.
     """
 
@@ -236,6 +236,7 @@ class Network:
     hidden: int | Mapping[str, int] = 32
     mlp_hidden: int | Mapping[str, int] | None = None
     layers: int = 2
+    init: str = "variance"
 
     @property
     def start(self) -> Spec:
