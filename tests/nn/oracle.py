@@ -223,7 +223,7 @@ class State:
         """rho of the values with these keys; None if there are no such values at all."""
         if values.absent:
             return None
-        return rho(self.how.get(movement, "mean"), [values[key] for key in keys], values.width)
+        return rho(self.how.get(movement, "sum"), [values[key] for key in keys], values.width)
 
     def d2(self, j: int, i: int) -> Tensor:
         return distance2(self.x[i], self.x[j])
@@ -422,7 +422,7 @@ class Oracle:
         architecture: str,
         *,
         task: str = "graph",
-        aggregation: str | Mapping[str, str] = "mean",
+        aggregation: str | Mapping[str, str] = "sum",
         coordinate_map: str = "identity",
         scaling: float = 1.0,
         max_growth: float | None = 100.0,

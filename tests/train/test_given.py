@@ -204,7 +204,9 @@ def test_units_that_are_not_known(tmp_path: Path) -> None:
         atoms.positions *= (1 + 0.01 * k) / 0.529177210903
         atoms.info = {"e": float(k)}
         atoms.write(folder / f"m{k}.extxyz")
-    run = symgnn.load(trained(tmp_path, {"path": str(folder), "columns": "e", "units": "bohr"}))
+    run = symgnn.load(
+        trained(tmp_path, {"path": str(folder), "columns": "e", "units": "bohr"}, precision="64")
+    )
     expected = run.predict(folder / "m0.extxyz").value
     torch.testing.assert_close(run.predict(ase.io.read(WATER)).value, expected)  # in Angstrom
     graph = run.read(folder / "m0.extxyz")[0]

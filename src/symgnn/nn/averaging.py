@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from symgnn.graphs import Topology
 from symgnn.nn.build import network_named
@@ -19,6 +19,10 @@ from symgnn.nn.state import measure, start
 
 #: How many graphs are looked at, at most.
 SAMPLE = 512
+#: How many graphs weights are rescaled on, at most, and how many angles and edges these have.
+EXAMPLE_GRAPHS, EXAMPLE_ANGLES = 16, 200_000
+#: The attributes of a graph that networks read.
+READ = ("pos", "edge_index", "edge_shift", "x", "z", "vel", "edge_attr", "angle_attr", "u")
 #: The measures of all blocks of symgnn, and those of SDGN on scaled coordinates.
 KNOWN = {
     "x": (Spec("any"), position),
@@ -60,7 +64,8 @@ def averages(
     angles = any(each.domain == "angle" for _, each in measures.values())
     counts = {name: [0, 0] for name in TERMS}
     totals: dict[tuple[str, str], _Total] = {}
-    for graph in _sample(graphs, sample):
+    chosen = _sample(graphs, sample)
+    for graph in chosen:
         topology = Topology.of(graph, angles=True, whole=angles)
         _count(counts, topology)
         for key, (spec, each) in measures.items():
@@ -74,7 +79,20 @@ def averages(
     found: dict[str, dict[str, Moments]] = {"measures": {}, "features": {}}
     for (kind, key), total in totals.items():
         found[kind][key] = total.moments()
-    return Averages(terms, found["measures"], found["features"])
+    return Averages(terms, found["measures"], found["features"], _example(chosen, drop))
+
+
+def _example(graphs: Sequence[Data], drop: Sequence[str]) -> Data | None:
+    """Some graphs as a batch: as many as have few angles together; None if already one has many."""
+    kept: list[Data] = []
+    room = EXAMPLE_ANGLES
+    for graph in graphs[:: max(1, len(graphs) // EXAMPLE_GRAPHS)]:
+        room -= Topology.of(graph, angles=True, whole=False).num_angles + graph.num_edges
+        if room < 0:
+            break
+        read = {name: getattr(graph, name, None) for name in READ if name not in drop}
+        kept.append(Data(**{name: value for name, value in read.items() if value is not None}))
+    return Batch.from_data_list(kept) if kept else None
 
 
 def _sample(graphs: Any, most: int) -> list[Data]:

@@ -10,6 +10,9 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+import torch
+from torch_geometric.data import Data
+
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
@@ -21,11 +24,13 @@ from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
-from symgnn.nn.standardising import Averages, standardised
+from symgnn.nn.standardising import FEATURES, Averages, standardised
 from symgnn.nn.state import Reference
 from symgnn.nn.vectors import RAYS
 
 AGGREGATIONS = ("sum", "mean", "max")
+#: Networks of more layers have residual updates, if not told otherwise.
+DEEP = 4
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
 MOVEMENTS = ("e->v", "a->v", "a->e", "v->u", "e->u", "a->u", "x->v", "x->e", "x->u", "pool")
 
@@ -69,7 +74,7 @@ def build(
     engine: str | Reference = "fast",
     init: str | None = None,
     averages: Averages | Mapping[str, Any] | None = None,
-    residual: bool = False,
+    residual: bool | None = None,
     norm: bool = False,
     **options: Any,
 ) -> Model:
@@ -103,7 +108,7 @@ def build(
         readout_layers: How many those of the read-out have; as many if not given.
         dropout: Rate of the dropout after each hidden layer.
         aggregation: "sum", "mean" or "max", or one for each movement, such as
-            `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "mean".
+            `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "sum".
         coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid" (each also with
             coefficients of u: "scale-u", ...), "neighbour-sum", "egcn" (over all pairs),
             "egcn-neighbours", or a :class:`CoordinateMap`, of which each layer gets a copy.
@@ -120,13 +125,16 @@ def build(
             to layer, "torch" is that of `torch.nn.Linear`. Peers keep that of their own code.
         averages: Those of the training graphs (:func:`symgnn.nn.averages`): sums are divided by
             their average number of terms, measures and features standardised. None for neither.
-        residual: Whether each update adds to its old value, where that is as wide.
+        residual: Whether each update adds to its old value, where that is as wide; if not given,
+            in networks of more than four layers.
         norm: Whether the result of each update has mean 0 and deviation 1 over its features, before
             a learned scale and shift (`torch.nn.LayerNorm`).
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
     types = None if node_types is None else count_of_types(node_types)
+    if residual is not None and "residual" in _own_options(architecture):
+        options, residual = {**options, "residual": residual}, None
     network = network_named(architecture, options, types)
     spec = network.layer
     if scaling is not None:
@@ -154,8 +162,7 @@ def build(
     if init is not None and network.init != "variance" and drawn != network.init:
         _check_peer(network, "init", "it is drawn as in its own code")
     for name, wanted in (("residual", residual), ("norm", norm)):
-        check_flag(name, wanted)
-        if wanted:
+        if wanted is not None and check_flag(name, wanted):
             _check_peer(network, name, "its updates are those of its own code")
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     psi = network.coordinate_map if coordinate_map is None else coordinate_map
@@ -200,7 +207,7 @@ def build(
     if mlp_hidden is None:
         mlp_hidden = {place: 2 * size for place, size in embedding.items()}
     widths = widths_of("mlp_hidden", mlp_hidden, embedding)
-    return Model(
+    model = Model(
         network,
         features=features,
         types=types,
@@ -222,10 +229,35 @@ def build(
         dimension=dimension,
         engine=engine_of(engine, chunk),
         rays=rays or "plain",
-        residual=residual,
+        residual=count > DEEP and network.init == "variance" if residual is None else residual,
         norm=norm,
         averages=known,
     )
+    if drawn == "variance" and known is not None and known.example is not None:
+        model.calibrate(_as_read(known.example, model))
+    return model
+
+
+def _as_read(example: Data, model: Model) -> Data:
+    """The example with the attributes that a model reads."""
+    read = {"pos": True, "edge_index": True, "edge_shift": True, "batch": True}
+    read |= {name: bool(model.features[value]) for value, name in FEATURES.items()}
+    read |= {"z": model.needs_types, "vel": model.needs_velocity}
+    if model.network.types:
+        read["x"] = False
+    found = Data()
+    for name, wanted in read.items():
+        value = example.get(name) if wanted else None
+        if value is None and wanted and name != "edge_shift":
+            raise ValueError(
+                f"averages: were measured on graphs without {name}, which this model reads; "
+                f"measure them on graphs with {name}"
+            )
+        if value is not None:
+            found[name] = value
+    found.pos = found.pos.to(torch.get_default_dtype())
+    found.num_nodes = len(found.pos)
+    return found
 
 
 def _check_peer(network: Network, option: str, reason: str) -> None:
@@ -254,6 +286,12 @@ def count_of_types(node_types: int | str) -> int:
     if isinstance(node_types, str):
         return int(_named("node_types", node_types, {"atoms": ATOMS}))
     return check_count("node_types", node_types, 1)
+
+
+def _own_options(architecture: Any) -> list[str]:
+    """The options of a peer's network."""
+    peer = PEERS.get(architecture.lower()) if isinstance(architecture, str) else None
+    return list(inspect.signature(peer).parameters) if peer else []
 
 
 def network_named(
@@ -298,7 +336,7 @@ def coordinate_map_of(coordinate_map: str | CoordinateMap) -> CoordinateMap | No
 
 def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
     """The aggregation of every movement."""
-    chosen = dict.fromkeys(MOVEMENTS, "mean")
+    chosen = dict.fromkeys(MOVEMENTS, "sum")
     if not isinstance(aggregation, Mapping):
         aggregation = dict.fromkeys(MOVEMENTS, aggregation)
     for movement, how in aggregation.items():

@@ -69,6 +69,13 @@ class Form(nn.Module):
         """
         return None
 
+    def calibrate(self, *values: Tensor) -> None:
+        """Rescale the weights so that the result has the size of 1; by default they stay.
+
+        Args:
+            values: As for :meth:`here`.
+        """
+
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         reset_all(self)
@@ -168,6 +175,21 @@ class MLP(Form):
             assert isinstance(linear, _Linear)
             gain = (SWISH_GAIN if number else 1.0) * (self.gain if number == last else 1.0)
             linear.keep_variance([linear.in_features] if number else self.widths, gain)
+
+    def calibrate(self, *values: Tensor) -> None:
+        """Rescale each map so that its results have a root mean square of 1, the last one of
+        `gain` ("layer-sequential unit variance", Mishkin and Matas, 2016).
+        """
+        hidden = sum(values, self.bias)
+        for number, linear in enumerate(self.linears):
+            if number:
+                hidden = linear(F.silu(hidden))
+            wanted = self.gain if number == len(self.linears) - 1 else 1.0
+            size = float(hidden.square().mean().sqrt()) if hidden.numel() else 0.0
+            if size > 0:
+                for parameter in linear.parameters():
+                    parameter.mul_(wanted / size)
+                hidden = hidden * (wanted / size)
 
     def home(self, *values: Tensor) -> list[Tensor]:
         """Each input times its columns of the first map."""

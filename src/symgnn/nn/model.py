@@ -26,6 +26,7 @@ from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
 from symgnn.nn.standardising import Averages, StandardisedFeatures
 from symgnn.nn.state import Reference, State, start
+from symgnn.nn.update import Update
 from symgnn.nn.vectors import Vectors
 
 
@@ -232,6 +233,30 @@ class Model(nn.Module):
         """Draw all parameters anew."""
         reset_parts(self)
 
+    @torch.no_grad()
+    def calibrate(self, data: Data) -> Model:
+        """Rescale the weights so that, on these graphs, the values of all updates have the size of
+        1, one update after the other; for a network that is not trained yet.
+
+        Args:
+            data: A graph or batch as the model reads it.
+
+        Returns:
+            The model itself.
+        """
+        updates = [each for each in self.modules() if isinstance(each, Update)]
+        hooks = [each.register_forward_pre_hook(_calibrate) for each in updates]
+        engine, training, self.engine = self.engine, self.training, Reference()
+        try:
+            self.eval()
+            self(data)
+        finally:
+            self.engine = engine
+            self.train(training)
+            for hook in hooks:
+                hook.remove()
+        return self
+
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.parameters())
         turns = self.task == "coordinates" or self.vectors is not None
@@ -242,3 +267,7 @@ class Model(nn.Module):
             f"outputs={self.outputs}, parameters={count}"
             f"{'' if self.averages is None else f', {self.averages}'}), {how} to {self.symmetry}"
         )
+
+
+def _calibrate(update: Update, given: tuple[State]) -> None:
+    update.calibrate(*given)

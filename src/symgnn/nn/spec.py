@@ -231,7 +231,7 @@ class Network:
     readout: Mapping[str, Spec | None] = field(default_factory=lambda: READOUTS)
     every_layer: bool = False
     types: int = 0
-    aggregation: str = "mean"
+    aggregation: str | Mapping[str, str] = "sum"
     coordinate_map: str | CoordinateMap = "identity"
     hidden: int | Mapping[str, int] = 32
     mlp_hidden: int | Mapping[str, int] | None = None

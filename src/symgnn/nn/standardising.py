@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from symgnn.nn.inputs import DOMAINS, Applied, Input, Measure, Reduction
 from symgnn.nn.spec import Network, Spec
@@ -41,11 +42,14 @@ class Averages:
             scaling 1".
         features: Mean and deviation of each column of `x` ("v"), `edge_attr` ("e"), `angle_attr`
             ("a") and `u` ("u").
+        example: Some of the graphs, on which a new network rescales its weights
+            (:meth:`symgnn.nn.Model.calibrate`); it is not among what :meth:`as_dict` gives.
     """
 
     terms: Mapping[str, float] = field(default_factory=dict)
     measures: Mapping[str, Moments] = field(default_factory=dict)
     features: Mapping[str, Moments] = field(default_factory=dict)
+    example: Data | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, count in self.terms.items():

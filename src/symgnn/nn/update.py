@@ -104,17 +104,24 @@ class Update(nn.Module):
 
         For an MLP this is the MLP of the concatenation of all inputs, gathered to the domain.
         """
-        at_home = self.phi.home(*(self._at_home(each, state) for each in self.inputs))
-        gathered = [
-            self._gathered(each, rows, state.topology)
-            for each, rows in zip(self.inputs, at_home, strict=True)
-            if rows is not None
-        ]
-        rows = self.phi.here(*gathered).expand(state.topology.size(self.domain), -1)
+        rows = self.phi.here(*self._first_half(state)).expand(state.topology.size(self.domain), -1)
         ungated = self.activated(rows)
         old = getattr(state, VALUE_OF[self.domain]) if self.after.residual else None
         rows = self.gated(ungated, None if old is None else old.rows)
         return Values(state.topology, self.domain, rows, ungated)
+
+    def calibrate(self, state: State) -> None:
+        """Rescale the weights of phi so that, on this graph, its results have the size of 1."""
+        self.phi.calibrate(*self._first_half(state))
+
+    def _first_half(self, state: State) -> list[Tensor]:
+        """The first half of phi where the inputs live, gathered `[rows of the update, any]`."""
+        at_home = self.phi.home(*(self._at_home(each, state) for each in self.inputs))
+        return [
+            self._gathered(each, rows, state.topology)
+            for each, rows in zip(self.inputs, at_home, strict=True)
+            if rows is not None
+        ]
 
     def _at_home(self, given: Input, state: State) -> Tensor:
         """An input where it lives `[rows of its domain, w]`; a reduction where it is read."""

@@ -19,7 +19,7 @@ def isogcn() -> Network:
     paper that goes up to rank 1 and comes back; nonlinear in what it comes back with.
     """
     layer = Spec("IsoGCN", node=[v, LAPLACIAN, SQUARED_GRADIENT])
-    return Network("IsoGCN", layer, init="torch")
+    return Network("IsoGCN", layer, aggregation="mean", init="torch")
 
 
 def _isometric(state: State) -> Isometric:
