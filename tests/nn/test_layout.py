@@ -48,7 +48,7 @@ def test_the_mathematics_does_not_mention_speed(name: str) -> None:
 def test_the_mathematics_can_be_read_in_one_sitting() -> None:
     lines = {name: len((NN / f"{name}.py").read_text().splitlines()) for name in MATHEMATICS}
     assert len(lines) <= 8
-    assert sum(lines.values()) < 2000, lines
+    assert sum(lines.values()) < 2200, lines
     path = (Update.reference, Update._at_home, Update._gathered, edges_to_rays, reduce_rows)
     assert sum(len(inspect.getsource(part).splitlines()) for part in path) < 100
 

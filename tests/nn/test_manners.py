@@ -32,7 +32,8 @@ def cloud(sizes: tuple[int, ...] = (9, 14), k: int = 3, seed: int = 0) -> Batch:
 
 def small(name: str, **options: object) -> symgnn.nn.Model:
     torch.manual_seed(0)
-    settings = {"dimension": 3, "hidden": 8, "outputs": 5, "aggregation": "sum", **options}
+    settings = {"dimension": 3, "hidden": 8, "outputs": 5, "aggregation": "sum"}
+    settings |= {"init": "torch", **options}
     return build(name, **settings)  # type: ignore[arg-type]
 
 

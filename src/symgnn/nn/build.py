@@ -15,10 +15,11 @@ from torch_geometric.data import Data
 
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
+from symgnn.nn.bases import bessel
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import INITIALISATIONS, Width
-from symgnn.nn.inputs import DOMAINS, VALUE_OF
+from symgnn.nn.inputs import DOMAINS, VALUE_OF, d2
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
@@ -76,6 +77,8 @@ def build(
     averages: Averages | Mapping[str, Any] | None = None,
     residual: bool | None = None,
     norm: bool = False,
+    radial: int | None = None,
+    cutoff: float | None = None,
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -129,12 +132,20 @@ def build(
             in networks of more than four layers.
         norm: Whether the result of each update has mean 0 and deviation 1 over its features, before
             a learned scale and shift (`torch.nn.LayerNorm`).
+        radial: How many functions of a smooth radial basis replace squared distances:
+            `envelope(d / cutoff) sin(k pi d / cutoff)`, with learned frequencies. None for the
+            squared distances themselves, which are a poor input where edges differ much in length,
+            as on complete graphs.
+        cutoff: The distance from which on the radial basis is 0, in units of the coordinates.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
     types = None if node_types is None else count_of_types(node_types)
-    if residual is not None and "residual" in _own_options(architecture):
+    own = _own_options(architecture)
+    if residual is not None and "residual" in own:
         options, residual = {**options, "residual": residual}, None
+    if cutoff is not None and "cutoff" in own:
+        options = {**options, "cutoff": cutoff}
     network = network_named(architecture, options, types)
     spec = network.layer
     if scaling is not None:
@@ -144,6 +155,8 @@ def build(
     if not graph_state:
         spec = spec.without("graph")
     network = replace(network, layer=spec)
+    if radial is not None or (cutoff is not None and network.init == "variance"):
+        network = _with_radial(network, radial, cutoff)
     task = _named("task", task, {name: name for name in ANSWERS})
     network.readout_of(task)  # raises if there is none
     if network.types:
@@ -258,6 +271,19 @@ def _as_read(example: Data, model: Model) -> Data:
     found.pos = found.pos.to(torch.get_default_dtype())
     found.num_nodes = len(found.pos)
     return found
+
+
+def _with_radial(network: Network, radial: int | None, cutoff: float | None) -> Network:
+    """The network with a radial basis in place of squared distances."""
+    _check_peer(network, "radial", "it has a basis of its own")
+    if radial is None or cutoff is None:
+        given, missing = ("cutoff", "radial") if radial is None else ("radial", "cutoff")
+        raise ValueError(f"{missing}: is missing, but {given} is given; give both")
+    basis = bessel(check_count("radial", radial, 1), _positive("cutoff", cutoff))
+    read = {each.home for each in network.layer.all_inputs}
+    if d2 not in read:
+        raise ValueError(f"radial: {network.name} reads no distances; leave it out")
+    return network.reading({d2: basis})
 
 
 def _check_peer(network: Network, option: str, reason: str) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from symgnn.nn.inputs import DOMAINS, Applied, Input, Measure, Reduction
+from symgnn.nn.inputs import Applied, Input, Measure, Reduction
 from symgnn.nn.spec import Network, Spec
 from symgnn.nn.state import as_column
 
@@ -203,16 +203,4 @@ def standardised(network: Network, averages: Averages) -> Network:
         make = Applied(Standardised, (measure.function, measure.per_ray, moments))
         known[measure] = dataclasses.replace(measure, make=make)
 
-    def changed(given: Input) -> Input:
-        if isinstance(given, Reduction):
-            of = known.get(given.of)
-            return given if of is None else dataclasses.replace(given, of=of)
-        found = known.get(given.home)
-        return given if found is None else found.at(given.place)
-
-    def of_spec(spec: Spec) -> Spec:
-        changes = {domain: [changed(given) for given in spec[domain]] for domain in DOMAINS}
-        return spec.replace(inputs=[changed(given) for given in spec.inputs], **changes)
-
-    first = [of_spec(spec) for spec in network.first]
-    return dataclasses.replace(network, first=first, layer=of_spec(network.layer))
+    return network.reading(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -125,6 +126,8 @@ def signals(
     seen: list[tuple[Update, Tensor]] = []
 
     def keep(module: Any, _: Any, result: Any) -> None:
+        if result.topology is not batch.topology:  # an edge update on all pairs, for its map
+            return
         rows = result.rows
         if rows.requires_grad:
             rows.retain_grad()
@@ -137,6 +140,8 @@ def signals(
         model.engine = Reference()
         model.eval()
         model.requires_grad_(True)
+        batch = copy.copy(batch)
+        batch.topology = model.topology(batch)
         with torch.enable_grad():
             out = model(batch)
             value = out.square().mean() / 2 if loss is None else loss(out, batch)
