@@ -181,7 +181,8 @@ def random_model(architecture, *, seed: int = 0, noise: float = 0.2, **options) 
 
     A new model has scale 1, shift 0 and no rotation, so some of its coordinate maps do nothing.
     """
-    options = {"hidden": 6, "mlp_hidden": 8, "outputs": 3, **options}
+    start = {"init": "torch", "aggregation": "mean"}  # values that tests compare to absolute bounds
+    options = {"hidden": 6, "mlp_hidden": 8, "outputs": 3, **start, **options}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = build(architecture, **options).double()

@@ -13,5 +13,6 @@ def solids() -> Batch:
 
 def small(name: str, **options: object) -> symgnn.nn.Model:
     torch.manual_seed(0)
-    settings = {"dimension": 3, "hidden": 8, "outputs": 5, "aggregation": "sum", **options}
+    settings = {"dimension": 3, "hidden": 8, "outputs": 5, "aggregation": "sum"}
+    settings |= {"init": "torch", **options}
     return build(name, **settings)  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ class Oracle:
         architecture: str,
         *,
         task: str = "graph",
-        aggregation: str | Mapping[str, str] = "mean",
+        aggregation: str | Mapping[str, str] = "sum",
         coordinate_map: str = "identity",
         scaling: float = 1.0,
         max_growth: float | None = 100.0,

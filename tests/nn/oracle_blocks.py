@@ -37,7 +37,7 @@ class State:
         """rho of the values with these keys; None if there are no such values at all."""
         if values.absent:
             return None
-        return rho(self.how.get(movement, "mean"), [values[key] for key in keys], values.width)
+        return rho(self.how.get(movement, "sum"), [values[key] for key in keys], values.width)
 
     def d2(self, j: int, i: int) -> Tensor:
         return distance2(self.x[i], self.x[j])

@@ -43,6 +43,7 @@ def changed(data: Data, **values: Tensor) -> Data:
 
 def made(name: str, task: str, n: int = 3, **options: object) -> torch.nn.Module:
     torch.manual_seed(1)
+    options = {"aggregation": "mean", "init": "torch", **options}
     return build(name, task=task, hidden=6, dimension=n, **options).double()
 
 
@@ -211,7 +212,7 @@ def test_seeds_autocast_and_types(task: str) -> None:
     batch = Batch.from_data_list(polytopes(3)[:3])
 
     def make() -> torch.nn.Module:
-        return build("dgn", task=task, hidden=4, outputs=2, aggregation="sum")
+        return build("dgn", task=task, hidden=4, outputs=2, aggregation="sum", init="torch")
 
     found = Ensemble(make, [3, 4])(batch)
     for k, seed in enumerate((3, 4)):
@@ -231,7 +232,7 @@ def test_seeds_autocast_and_types(task: str) -> None:
 def test_compile_and_export() -> None:
     torch.manual_seed(0)
     batch = Batch.from_data_list(polytopes(3)[:3])
-    model = build("dgn", task="graph-vectors", hidden=4, outputs=2)
+    model = build("dgn", task="graph-vectors", hidden=4, outputs=2, init="torch")
     expected = model(batch)
     batch.topology = model.topology(batch)
     torch._dynamo.reset()

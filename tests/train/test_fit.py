@@ -14,7 +14,7 @@ from symgnn.experiments._train_row import train_row
 from symgnn.train._checkpoint import read_checkpoint
 from symgnn.train._config import resolve
 from symgnn.train._metrics import Judge
-from symgnn.train._prepare import make_model, measure
+from symgnn.train._prepare import averaged, make_model, measure
 from symgnn.train._training import ready, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -43,8 +43,8 @@ def test_a_config_python_and_a_row_train_the_same_weights(tmp_path: Path) -> Non
     run = symgnn.fit(splits, MODEL, **options)
     assert same([model.state_dict() for model in run.models], expected)
 
-    facts = measure(splits)
-    make = lambda: make_model(config, splits.task, facts.sizes)  # noqa: E731
+    facts = averaged(measure(splits), config, splits)
+    make = lambda: make_model(config, splits.task, facts.told)  # noqa: E731
     graphs = ready(config, splits.train, make())
     row = train_row(make, graphs, Judge(splits.task, facts.scaler), config.train)
     assert same(row.ensemble.states(), expected)

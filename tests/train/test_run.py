@@ -152,7 +152,7 @@ def test_a_run_is_a_plain_loop(tmp_path: Path) -> None:
     run = trained(tmp_path, *sets, "train.drop_last=true", data=data, model=model)
     graphs, batches = list(run_data.load(data).train), Batches(7, 3, seed=1, drop_last=True)
     torch.manual_seed(1)
-    alone = make_model(run.config, run.task, run.facts.sizes)
+    alone = make_model(run.config, run.task, run.facts.told)
     optimiser = torch.optim.Adam(alone.parameters(), 1e-3, weight_decay=1e-3)
     for batches.epoch in range(3):
         assert len(list(batches)) == 2
@@ -252,7 +252,7 @@ def test_what_no_model_reads_is_dropped(tmp_path: Path) -> None:
     raw = {"block": "schnet", "hidden": 4}
     with pytest.raises(ValueError, match=r"^model\.node_features: is 2, .*data\.drop: \[x\]"):
         train(config(data=data, model=raw), tmp_path / "other")
-    sizes = {**run.facts.sizes, "angle_features": 2}
+    sizes = {**run.facts.told, "angle_features": 2}
     with pytest.raises(ValueError, match=r"leave angle_attr out with data\.drop: \[angle_attr\]"):
         make_model(run.config, run.task, sizes)
 

@@ -79,6 +79,8 @@ class Experiment:
             "outputs": splits.task.outputs,
             "layers": self.layers - (block in WITH_ANGLES),
             "graph_state": False,
+            "init": "torch",
+            "residual": False,
             **sizes_of(splits.train[0]),
             **self.network,
             **self.of_block.get(block, {}),

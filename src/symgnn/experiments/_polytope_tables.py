@@ -128,6 +128,7 @@ def network(row: Row, dimension: int, classes: int, node_features: int = 0) -> M
         # with a state of the graph, GN with sums generalises far better than the paper reports
         graph_state=False,
         outputs=classes,
+        init="torch",  # as the paper's networks started, which its numbers depend on
     )
 
 

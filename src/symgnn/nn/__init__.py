@@ -15,6 +15,7 @@ from symgnn.nn.architectures import (
     GN,
     SDGN,
 )
+from symgnn.nn.averaging import averages
 from symgnn.nn.block import Block
 from symgnn.nn.build import COORDINATE_MAPS, build
 from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
@@ -29,6 +30,7 @@ from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.peers import PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
 from symgnn.nn.spec import Network, Spec
+from symgnn.nn.standardising import Averages
 
 __all__ = [
     "AGN",
@@ -49,6 +51,7 @@ __all__ = [
     "AGNConv",
     "After",
     "Applied",
+    "Averages",
     "Block",
     "CGNConv",
     "CombinedConv",
@@ -71,6 +74,7 @@ __all__ = [
     "Scale",
     "Shift",
     "Spec",
+    "averages",
     "build",
     "export",
     "from_peer",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
-from symgnn.nn.form import Width
+from symgnn.nn.form import After, Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
 from symgnn.nn.spec import Spec, inputs_read
 from symgnn.nn.state import State
@@ -42,6 +43,26 @@ def used_steps(
             if step in spec.after and spec.after[step].residual:
                 wanted |= {VALUE_OF[step]}
     return steps, wanted
+
+
+def with_after(
+    spec: Spec, residual: bool, norm: bool, old: Mapping[str, int], new: Mapping[str, int]
+) -> Spec:
+    """A specification whose updates are normalised, and add to their old value where it is as wide
+    as the new one.
+
+    Args:
+        spec: The block.
+        residual, norm: Which of the two.
+        old, new: The widths of v, e, a and u before and after the block.
+    """
+    after = dict(spec.after)
+    for domain, value in VALUE_OF.items():
+        if spec[domain]:
+            known = after.get(domain, After())
+            adds = known.residual or (residual and old[value] == new[value])
+            after[domain] = replace(known, norm=known.norm or norm, residual=adds)
+    return spec.replace(after=after) if residual or norm else spec
 
 
 class Block(nn.Module):

@@ -8,22 +8,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
+from torch_geometric.data import Data
+
 from symgnn._argument_checks import check_count, check_positive, check_rate, closest, named
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
+from symgnn.nn.bases import bessel
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.feature_checks import OPTIONS
-from symgnn.nn.form import Width
-from symgnn.nn.inputs import DOMAINS, VALUE_OF
+from symgnn.nn.form import INITIALISATIONS, Width
+from symgnn.nn.inputs import DOMAINS, VALUE_OF, d2
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
+from symgnn.nn.standardising import FEATURES, Averages, standardised
 from symgnn.nn.state import Reference
 from symgnn.nn.vectors import RAYS
 
 AGGREGATIONS = ("sum", "mean", "max")
+#: Networks of more layers have residual updates, if not told otherwise.
+DEEP = 4
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
 MOVEMENTS = ("e->v", "a->v", "a->e", "v->u", "e->u", "a->u", "x->v", "x->e", "x->u", "pool")
 
@@ -65,6 +72,12 @@ def build(
     chunk: int | None = None,
     rays: str | None = None,
     engine: str | Reference = "fast",
+    init: str | None = None,
+    averages: Averages | Mapping[str, Any] | None = None,
+    residual: bool | None = None,
+    norm: bool = False,
+    radial: int | None = None,
+    cutoff: float | None = None,
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -97,7 +110,7 @@ def build(
         readout_layers: How many those of the read-out have; as many if not given.
         dropout: Rate of the dropout after each hidden layer.
         aggregation: "sum", "mean" or "max", or one for each movement, such as
-            `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "mean".
+            `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "sum".
         coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid" (each also with
             coefficients of u: "scale-u", ...), "neighbour-sum", "egcn" (over all pairs),
             "egcn-neighbours", or a :class:`CoordinateMap`, of which each layer gets a copy.
@@ -110,6 +123,19 @@ def build(
             normals (see :class:`symgnn.nn.vectors.Vectors`).
         engine: "fast"; or "reference", which computes every update as it is written, and is what
             the fast one is tested against.
+        init: How weights are drawn: "variance" (if not given) keeps the size of values from layer
+            to layer, "torch" is that of `torch.nn.Linear`. Peers keep that of their own code.
+        averages: Those of the training graphs (:func:`symgnn.nn.averages`): sums are divided by
+            their average number of terms, measures and features standardised. None for neither.
+        residual: Whether each update adds to its old value, where that is as wide; if not given,
+            in networks of more than four layers.
+        norm: Whether the result of each update has mean 0 and deviation 1 over its features, before
+            a learned scale and shift (`torch.nn.LayerNorm`).
+        radial: How many functions of a smooth radial basis replace squared distances:
+            `envelope(d / cutoff) sin(k pi d / cutoff)`, with learned frequencies. None for the
+            squared distances themselves, which are a poor input where edges differ much in length,
+            as on complete graphs.
+        cutoff: The distance from which on the radial basis is 0, in units of the coordinates.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
 
@@ -127,6 +153,11 @@ def build(
         torch.Size([1, 3])
     """
     types = None if node_types is None else count_of_types(node_types)
+    own = _own_options(architecture)
+    if residual is not None and "residual" in own:
+        options, residual = {**options, "residual": residual}, None
+    if cutoff is not None and "cutoff" in own:
+        options = {**options, "cutoff": cutoff}
     network = network_named(architecture, options, types)
     spec = network.layer
     if scaling is not None:
@@ -136,6 +167,8 @@ def build(
     if not graph_state:
         spec = spec.without("graph")
     network = replace(network, layer=spec)
+    if radial is not None or (cutoff is not None and network.init == "variance"):
+        network = _with_radial(network, radial, cutoff)
     task = named("task", task, {name: name for name in ANSWERS})
     network.readout_of(task)  # raises if there is none
     if network.types:
@@ -145,6 +178,17 @@ def build(
                 "data.z; remove node_features"
             )
         node_features, types = 1, None
+    known = None if averages is None else Averages.of(averages)
+    if known is not None:
+        _check_peer(network, "averages", "its sums and inputs are those of its own code")
+        network = standardised(network, known)
+        spec = network.layer
+    drawn = named("init", init or network.init, {name: name for name in INITIALISATIONS})
+    if init is not None and network.init != "variance" and drawn != network.init:
+        _check_peer(network, "init", "it is drawn as in its own code")
+    for name, wanted in (("residual", residual), ("norm", norm)):
+        if wanted is not None and check_flag(name, wanted):
+            _check_peer(network, name, "its updates are those of its own code")
     features = {"v": node_features, "e": edge_features, "a": angle_features, "u": graph_features}
     psi = network.coordinate_map if coordinate_map is None else coordinate_map
     count = check_count("layers", network.layers if layers is None else layers, 1)
@@ -190,13 +234,20 @@ def build(
     if mlp_hidden is None:
         mlp_hidden = {place: 2 * size for place, size in embedding.items()}
     widths = widths_of("mlp_hidden", mlp_hidden, embedding)
-    return Model(
+    model = Model(
         network,
         features=features,
         types=types,
         embedding={VALUE_OF[domain]: embedding[domain] for domain in DOMAINS},
         layers=count,
-        width=Width(widths, mlp_layers, check_rate("dropout", dropout)),
+        width=Width(
+            widths,
+            mlp_layers,
+            check_rate("dropout", dropout),
+            drawn,
+            depth=count,
+            terms={} if known is None else known.terms,
+        ),
         readout_layers=last_layers,
         aggregation=movements,
         coordinate_maps=maps,
@@ -205,7 +256,54 @@ def build(
         dimension=dimension,
         engine=engine_of(engine, chunk),
         rays=rays or "plain",
+        residual=count > DEEP and network.init == "variance" if residual is None else residual,
+        norm=norm,
+        averages=known,
     )
+    if drawn == "variance" and known is not None and known.example is not None:
+        model.calibrate(_as_read(known.example, model))
+    return model
+
+
+def _as_read(example: Data, model: Model) -> Data:
+    """The example with the attributes that a model reads."""
+    read = {"pos": True, "edge_index": True, "edge_shift": True, "batch": True}
+    read |= {name: bool(model.features[value]) for value, name in FEATURES.items()}
+    read |= {"z": model.needs_types, "vel": model.needs_velocity}
+    if model.network.types:
+        read["x"] = False
+    found = Data()
+    for name, wanted in read.items():
+        value = example.get(name) if wanted else None
+        if value is None and wanted and name != "edge_shift":
+            raise ValueError(
+                f"averages: were measured on graphs without {name}, which this model reads; "
+                f"measure them on graphs with {name}"
+            )
+        if value is not None:
+            found[name] = value
+    found.pos = found.pos.to(torch.get_default_dtype())
+    found.num_nodes = len(found.pos)
+    return found
+
+
+def _with_radial(network: Network, radial: int | None, cutoff: float | None) -> Network:
+    """The network with a radial basis in place of squared distances."""
+    _check_peer(network, "radial", "it has a basis of its own")
+    if radial is None or cutoff is None:
+        given, missing = ("cutoff", "radial") if radial is None else ("radial", "cutoff")
+        raise ValueError(f"{missing}: is missing, but {given} is given; give both")
+    basis = bessel(check_count("radial", radial, 1), check_positive("cutoff", cutoff))
+    read = {each.home for each in network.layer.all_inputs}
+    if d2 not in read:
+        raise ValueError(f"radial: {network.name} reads no distances; leave it out")
+    return network.reading({d2: basis})
+
+
+def _check_peer(network: Network, option: str, reason: str) -> None:
+    """Refuse an option for a peer."""
+    if network.init != "variance":
+        raise ValueError(f"{option}: is for the blocks of symgnn, not {network.name}; {reason}")
 
 
 def widths_of(
@@ -228,6 +326,12 @@ def count_of_types(node_types: int | str) -> int:
     if isinstance(node_types, str):
         return int(named("node_types", node_types, {"atoms": ATOMS}))
     return check_count("node_types", node_types, 1)
+
+
+def _own_options(architecture: Any) -> list[str]:
+    """The options of a peer's network."""
+    peer = PEERS.get(architecture.lower()) if isinstance(architecture, str) else None
+    return list(inspect.signature(peer).parameters) if peer else []
 
 
 def network_named(
@@ -272,7 +376,7 @@ def coordinate_map_of(coordinate_map: str | CoordinateMap) -> CoordinateMap | No
 
 def aggregations(aggregation: str | Mapping[str, str]) -> dict[str, str]:
     """The aggregation of every movement."""
-    chosen = dict.fromkeys(MOVEMENTS, "mean")
+    chosen = dict.fromkeys(MOVEMENTS, "sum")
     if not isinstance(aggregation, Mapping):
         aggregation = dict.fromkeys(MOVEMENTS, aggregation)
     for movement, how in aggregation.items():
@@ -293,3 +397,10 @@ _READ = {
 BUILD_OPTIONS = [
     name for name in inspect.signature(build).parameters if name not in ("architecture", "options")
 ]
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: is {value!r}; give True or False")
+    return value

@@ -62,7 +62,7 @@ class Conv(nn.Module):
         mlp_hidden: int | Mapping[str, int] | None = None,
         mlp_layers: int = 1,
         dropout: float = 0.0,
-        aggregation: str | Mapping[str, str] = "mean",
+        aggregation: str | Mapping[str, str] = "sum",
         coordinate_map: str | CoordinateMap = "identity",
         dimension: int | None = None,
         chunk: int | None = None,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -69,23 +69,54 @@ class Form(nn.Module):
         """
         return None
 
+    def calibrate(self, *values: Tensor) -> None:
+        """Rescale the weights so that the result has the size of 1; by default they stay.
+
+        Args:
+            values: As for :meth:`here`.
+        """
+
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         reset_all(self)
 
 
+#: How weights can be drawn.
+INITIALISATIONS = ("variance", "torch")
+#: One over the root mean square of swish(z) for standard normal z.
+SWISH_GAIN = 1.6766
+#: The size of the coefficients of a coordinate map at the start.
+MAP_GAIN = 0.03
+
+
 @dataclass(frozen=True)
 class Width:
-    """Sizes of the MLPs of a block: width (of each domain), number and dropout of hidden layers."""
+    """Sizes and start of the MLPs of a block.
+
+    Args:
+        hidden: The width of the hidden layers, or one for each domain.
+        layers: How many hidden layers there are.
+        dropout: The rate of dropout after each of them.
+        init: How weights are drawn, see :class:`MLP`.
+        gain: The root mean square of results at the start, with `init="variance"`.
+        depth: How many layers there are. Results that are added to old values start smaller by
+            its root, so that the sum over all layers stays of the size of one.
+        terms: The average number of terms of each reduction of the training graphs, such as
+            `{"edge->node": 8.0}`; sums are divided by it.
+    """
 
     hidden: int | Mapping[str, int]
     layers: int = 1
     dropout: float = 0.0
+    init: str = "torch"
+    gain: float = 1.0
+    depth: int = 1
+    terms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def for_map(self) -> Width:
-        """That of the MLPs of a coordinate map."""
-        return dataclasses.replace(self, hidden=self.of("coordinates"))
+        """That of the MLPs of a coordinate map, which start small: coordinates stay nearly."""
+        return dataclasses.replace(self, hidden=self.of("coordinates"), gain=MAP_GAIN)
 
     def of(self, domain: str) -> int:
         """The width of the hidden layers of an update."""
@@ -106,6 +137,11 @@ class MLP(Form):
         layers: The number of hidden layers; with 0 the MLP is one linear map.
         dropout: The rate of dropout after each hidden layer.
         last_bias: Whether the last map has a bias.
+        init: "variance" draws weights that keep the variance: where every input has a root mean
+            square of 1, so have the hidden numbers of every layer, to which all inputs contribute
+            alike however wide they are, and the result has `gain`; biases are 0. "torch" draws
+            them as `torch.nn.Linear` does.
+        gain: The root mean square of the result at the start, with `init="variance"`.
     """
 
     def __init__(
@@ -117,13 +153,43 @@ class MLP(Form):
         layers: int = 1,
         dropout: float = 0.0,
         last_bias: bool = True,
+        init: str = "torch",
+        gain: float = 1.0,
     ) -> None:
         super().__init__(widths, out, hidden)
         sizes = [sum(widths), *[hidden] * layers, out]
         self.linears = nn.ModuleList(_Linear(i, o) for i, o in pairwise(sizes))
         if not last_bias and layers:
             self.linears[-1].register_parameter("bias", None)
-        self.dropout = dropout
+        self.dropout, self.init, self.gain = dropout, init, gain
+        if init == "variance":
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        if self.init == "torch":
+            reset_all(self)
+            return
+        last = len(self.linears) - 1
+        for number, linear in enumerate(self.linears):
+            assert isinstance(linear, _Linear)
+            gain = (SWISH_GAIN if number else 1.0) * (self.gain if number == last else 1.0)
+            linear.keep_variance([linear.in_features] if number else self.widths, gain)
+
+    def calibrate(self, *values: Tensor) -> None:
+        """Rescale each map so that its results have a root mean square of 1, the last one of
+        `gain` ("layer-sequential unit variance", Mishkin and Matas, 2016).
+        """
+        hidden = sum(values, self.bias)
+        for number, linear in enumerate(self.linears):
+            if number:
+                hidden = linear(F.silu(hidden))
+            wanted = self.gain if number == len(self.linears) - 1 else 1.0
+            size = float(hidden.square().mean().sqrt()) if hidden.numel() else 0.0
+            if size > 0:
+                for parameter in linear.parameters():
+                    parameter.mul_(wanted / size)
+                hidden = hidden * (wanted / size)
 
     def home(self, *values: Tensor) -> list[Tensor]:
         """Each input times its columns of the first map."""
@@ -191,6 +257,16 @@ class _Linear(nn.Linear):
         else:
             nn.init.uniform_(self.bias, -1, 1)
 
+    def keep_variance(self, widths: Sequence[int], gain: float) -> None:
+        """Draw weights for inputs of these widths, each with a root mean square of 1."""
+        if not self.in_features:
+            nn.init.uniform_(self.bias, -(3**0.5) * gain, 3**0.5 * gain)
+            return
+        for columns in self.weight.detach().split(list(widths), dim=1):
+            columns.normal_(0.0, gain / math.sqrt(len(widths) * columns.shape[1]))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
 
 @dataclass(frozen=True)
 class After:
@@ -198,24 +274,13 @@ class After:
 
     Args:
         activation: Whether the swish is applied once more.
+        norm: Whether each row is brought to mean 0 and deviation 1 over its features, then scaled
+            and shifted by learned numbers (`torch.nn.LayerNorm`).
         gate: Whether it is multiplied by the sigmoid of a linear map of itself.
         residual: Whether the old value is added.
     """
 
     activation: bool = False
+    norm: bool = False
     gate: bool = False
     residual: bool = False
-
-    def make(self, out: int) -> nn.Linear | None:
-        """The map of the gate."""
-        return nn.Linear(out, 1) if self.gate else None
-
-    def activated(self, rows: Tensor) -> Tensor:
-        """Before the gate `[rows, out]`."""
-        return F.silu(rows) if self.activation else rows
-
-    def gated(self, rows: Tensor, gate: nn.Module | None, old: Tensor | None) -> Tensor:
-        """The result `[rows, out]`."""
-        if gate is not None:
-            rows = rows * torch.sigmoid(gate(rows))
-        return rows if old is None else rows + old

@@ -13,7 +13,7 @@ from torch_geometric.data.data import BaseData
 
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
-from symgnn.nn.block import Block, symmetry_of, used_steps
+from symgnn.nn.block import Block, symmetry_of, used_steps, with_after
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.feature_checks import (
     check_dimension,
@@ -26,7 +26,9 @@ from symgnn.nn.graph_parts import graph_of_parts
 from symgnn.nn.node_types import check_types, check_unread_types
 from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
+from symgnn.nn.standardising import Averages, StandardisedFeatures
 from symgnn.nn.state import Reference, State, start
+from symgnn.nn.update import Update
 from symgnn.nn.vectors import Vectors
 
 
@@ -56,8 +58,15 @@ class Model(nn.Module):
         dimension: int | None,
         engine: Reference,
         rays: str = "plain",
+        residual: bool = False,
+        norm: bool = False,
+        averages: Averages | None = None,
     ) -> None:
         super().__init__()
+        self.averages = averages
+        known = {} if averages is None else averages.features
+        used = {value: moments for value, moments in known.items() if features[value]}
+        self.standardise = nn.ModuleDict({v: StandardisedFeatures(m) for v, m in used.items()})
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
         self.engine = engine
@@ -88,6 +97,8 @@ class Model(nn.Module):
         sizes = first_sizes(network.start, start_features, dimension)
         self.blocks, self.readouts = nn.ModuleList(), nn.ModuleList()
         for k, (one, psi, want) in enumerate(zip(specs, maps, reversed(wants), strict=True)):
+            if k >= len(network.first):
+                one = with_after(one, residual, norm, sizes, embedding)
             block = Block(one, sizes, embedding, width, aggregation, psi, want, dimension)
             self.blocks.append(block)
             sizes = block.sizes
@@ -228,6 +239,7 @@ class Model(nn.Module):
             check_unread_types(z, x)
         if vel is not None and x is None and not self.needs_velocity:
             check_unread_velocity()
+        x, edge_attr, angle_attr, u = self._standardised(x, edge_attr, angle_attr, u)
         if self.network.types:
             x = check_types(z, self.network.types, topology).unsqueeze(-1)
         elif self.types is not None:
@@ -253,6 +265,15 @@ class Model(nn.Module):
             return sum(answers[1:], answers[0])
         return (state.position if scale is None else state.position / scale).to(pos.dtype)
 
+    def _standardised(self, *given: Tensor | None) -> list[Tensor | None]:
+        """The features x, edge_attr, angle_attr and u, standardised by the averages."""
+        values = list(given)
+        for number, value in enumerate("veau"):
+            rows = values[number]
+            if rows is not None and value in self.standardise:
+                values[number] = self.standardise[value](rows)
+        return values
+
     def _read(self, state: State, pos: Tensor) -> Tensor:
         if self.vectors is not None:
             return self.vectors(state, pos)
@@ -263,6 +284,30 @@ class Model(nn.Module):
         """Draw all parameters anew."""
         reset_parts(self)
 
+    @torch.no_grad()
+    def calibrate(self, data: Data) -> Model:
+        """Rescale the weights so that, on these graphs, the values of all updates have the size of
+        1, one update after the other; for a network that is not trained yet.
+
+        Args:
+            data: A graph or batch as the model reads it.
+
+        Returns:
+            The model itself.
+        """
+        updates = [each for each in self.modules() if isinstance(each, Update)]
+        hooks = [each.register_forward_pre_hook(_calibrate) for each in updates]
+        engine, training, self.engine = self.engine, self.training, Reference()
+        try:
+            self.eval()
+            self(data)
+        finally:
+            self.engine = engine
+            self.train(training)
+            for hook in hooks:
+                hook.remove()
+        return self
+
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.parameters())
         turns = self.task == "coordinates" or self.vectors is not None
@@ -270,5 +315,10 @@ class Model(nn.Module):
         return (
             f"{self.network.name}(layers={self.layers}, hidden={self.embedding['v']}, "
             f"task={self.task!r}, "
-            f"outputs={self.outputs}, parameters={count}), {how} to {self.symmetry}"
+            f"outputs={self.outputs}, parameters={count}"
+            f"{'' if self.averages is None else f', {self.averages}'}), {how} to {self.symmetry}"
         )
+
+
+def _calibrate(update: Update, given: tuple[State]) -> None:
+    update.calibrate(*given)

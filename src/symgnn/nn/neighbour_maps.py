@@ -29,6 +29,7 @@ class _Neighbours(CoordinateMap):
     """
 
     inputs: tuple[Input, ...] = ()
+    divisor: Tensor | None
 
     def __init__(self, max_growth: float | None = 100.0) -> None:
         super().__init__()
@@ -42,11 +43,19 @@ class _Neighbours(CoordinateMap):
     ) -> None:
         """phi_x on edges, with one output."""
         self.update = Update("edge", self.inputs, sizes, 1, width.for_map, {})
+        terms = self.terms(width.terms)
+        self.register_buffer("divisor", None if terms is None else torch.tensor(float(terms)))
+
+    def terms(self, averages: Mapping[str, float]) -> float | None:
+        """The average number of rays of a node in the training graphs, if it is known."""
+        return averages.get("edge->node")
 
     def moved(self, state: State, edges: State, sign: int) -> Tensor:
         """`x_i + sign sum_j a_ji (x_j - x_i)` over the edges of `edges`, within the bound."""
         x = state.x
         coefficient = sign * self.update(edges).rows.to(x.dtype)
+        if self.divisor is not None:
+            coefficient = coefficient / self.divisor.to(x.dtype)
         along = edges.rays
         if self.max_growth is None:
             return x + _pull(along, coefficient, edges)
@@ -124,6 +133,13 @@ class EGCN(_Neighbours):
         if self.all_pairs:
             _check_all_pairs(spec)
         super().make(sizes, width, spec, dimension)
+
+    def terms(self, averages: Mapping[str, float]) -> float | None:
+        """That of all other nodes, or of the neighbours."""
+        if not self.all_pairs:
+            return super().terms(averages)
+        nodes = averages.get("node->graph")
+        return None if nodes is None else max(nodes - 1, 1.0)
 
     def before_edges(self, update: Update, state: State) -> None:
         """The edge update on all pairs."""

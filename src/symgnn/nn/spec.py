@@ -88,6 +88,18 @@ class Spec:
         """A copy with some fields changed, such as `AGN.replace(name="mine", edge=[...])`."""
         return dataclasses.replace(self, **changes)
 
+    def reading(self, other: Mapping[Input, Input]) -> Spec:
+        """A copy that reads other inputs in place of some, at the same places and in reductions."""
+
+        def changed(given: Input) -> Input:
+            if isinstance(given, Reduction):
+                return dataclasses.replace(given, of=other.get(given.of, given.of))
+            found = other.get(given.home)
+            return given if found is None else found.at(given.place)
+
+        names = (*DOMAINS, "inputs")
+        return self.replace(**{name: [*map(changed, getattr(self, name))] for name in names})
+
     def without(self, domain: str) -> Spec:
         """A copy without the update of a domain, whose value stays as it is."""
         forms = {key: form for key, form in self.forms.items() if key != domain}
@@ -221,7 +233,7 @@ class Network:
         every_layer: Whether there is a read-out before each layer too, and they are added.
         types: If set, nodes are given by a whole number below it, `data.z`, such as the atomic
             number.
-        aggregation, coordinate_map, hidden, mlp_hidden, layers: Defaults of
+        aggregation, coordinate_map, hidden, mlp_hidden, layers, init: Defaults of
             :func:`symgnn.nn.build` for this network.
     """
 
@@ -231,11 +243,12 @@ class Network:
     readout: Mapping[str, Spec | None] = field(default_factory=lambda: READOUTS)
     every_layer: bool = False
     types: int = 0
-    aggregation: str = "mean"
+    aggregation: str | Mapping[str, str] = "sum"
     coordinate_map: str | CoordinateMap = "identity"
     hidden: int | Mapping[str, int] = 32
     mlp_hidden: int | Mapping[str, int] | None = None
     layers: int = 2
+    init: str = "variance"
 
     @property
     def start(self) -> Spec:
@@ -254,6 +267,11 @@ class Network:
                 f"task: {self.name} has no read-out for {task!r}; choose from {', '.join(known)}"
             )
         return known[task]
+
+    def reading(self, other: Mapping[Input, Input]) -> Network:
+        """A copy that reads other inputs in place of some."""
+        first = [spec.reading(other) for spec in self.first]
+        return dataclasses.replace(self, first=first, layer=self.layer.reading(other))
 
     @property
     def reads(self) -> frozenset[str]:

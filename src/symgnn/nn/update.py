@@ -5,8 +5,11 @@ Read :meth:`Update.reference` first: it is the mathematics. An engine may comput
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from symgnn.graphs import Topology
@@ -66,6 +69,8 @@ class Update(nn.Module):
                 layers=width.layers,
                 dropout=width.dropout,
                 last_bias=last_bias,
+                init=width.init,
+                gain=width.gain / (math.sqrt(width.depth) if self.after.residual else 1.0),
             )
         else:
             missing = [each for each in inputs if each not in self.inputs]
@@ -74,12 +79,20 @@ class Update(nn.Module):
             self._check_both_ways()
             self.phi = form(widths, out, width.of(domain))
         self.out, old = self.phi.out, sizes[VALUE_OF[domain]]
-        self.gate = self.after.make(self.out)
+        self.norm = nn.LayerNorm(self.out) if self.after.norm else None
+        self.gate = nn.Linear(self.out, 1) if self.after.gate else None
         if self.after.residual and old != self.out:
             raise ValueError(
                 f"{domain}: its old value, of width {old}, cannot be added to the new one, of "
                 f"width {self.out}"
             )
+        self._divisors: dict[Reduction, str] = {}
+        for each in self.inputs:
+            if isinstance(each, Reduction) and self.how(each) == "sum":
+                terms = width.terms.get(f"{each.of.domain}->{domain}")
+                if terms is not None:
+                    name = self._divisors[each] = f"terms_{len(self._divisors)}"
+                    self.register_buffer(name, torch.tensor(float(terms)))
         self.plan = plan_of(self)
 
     def forward(self, state: State) -> Values:
@@ -91,22 +104,29 @@ class Update(nn.Module):
 
         For an MLP this is the MLP of the concatenation of all inputs, gathered to the domain.
         """
+        rows = self.phi.here(*self._first_half(state)).expand(state.topology.size(self.domain), -1)
+        ungated = self.activated(rows)
+        old = getattr(state, VALUE_OF[self.domain]) if self.after.residual else None
+        rows = self.gated(ungated, None if old is None else old.rows)
+        return Values(state.topology, self.domain, rows, ungated)
+
+    def calibrate(self, state: State) -> None:
+        """Rescale the weights of phi so that, on this graph, its results have the size of 1."""
+        self.phi.calibrate(*self._first_half(state))
+
+    def _first_half(self, state: State) -> list[Tensor]:
+        """The first half of phi where the inputs live, gathered `[rows of the update, any]`."""
         at_home = self.phi.home(*(self._at_home(each, state) for each in self.inputs))
-        gathered = [
+        return [
             self._gathered(each, rows, state.topology)
             for each, rows in zip(self.inputs, at_home, strict=True)
             if rows is not None
         ]
-        rows = self.phi.here(*gathered).expand(state.topology.size(self.domain), -1)
-        ungated = self.after.activated(rows)
-        old = getattr(state, VALUE_OF[self.domain]) if self.after.residual else None
-        rows = self.after.gated(ungated, self.gate, None if old is None else old.rows)
-        return Values(state.topology, self.domain, rows, ungated)
 
     def _at_home(self, given: Input, state: State) -> Tensor:
         """An input where it lives `[rows of its domain, w]`; a reduction where it is read."""
         if isinstance(given, Reduction):
-            rows = state.get(given.of).reduce(self.domain, self.how(given), given.place)
+            rows = self.reduced(given, state)
         elif self.lives_on_rays(given):
             assert isinstance(given, Measure)
             function, _ = state.function(given)
@@ -125,6 +145,23 @@ class Update(nn.Module):
                 rows = edges_to_rays(rows, topology, bool(incoming))
             return rows.index_select(0, topology.angle_rays[int(place == "second")])
         return rows.index_select(0, topology.index_in(self.domain, given.domain, given.place))
+
+    def reduced(self, given: Reduction, state: State) -> Tensor:
+        """A reduction that it reads `[rows, w]`; a sum over the average number of its terms."""
+        rows = state.get(given.of).reduce(self.domain, self.how(given), given.place)
+        divisor = self._divisors.get(given)
+        return rows if divisor is None else rows / getattr(self, divisor)
+
+    def activated(self, rows: Tensor) -> Tensor:
+        """The result of phi `[rows, out]` up to the gate: :class:`After`'s activation and norm."""
+        rows = F.silu(rows) if self.after.activation else rows
+        return rows if self.norm is None else self.norm(rows)
+
+    def gated(self, rows: Tensor, old: Tensor | None) -> Tensor:
+        """The new value `[rows, out]`: the gate, and the old value added."""
+        if self.gate is not None:
+            rows = rows * torch.sigmoid(self.gate(rows))
+        return rows if old is None else rows + old
 
     def lives_on_rays(self, given: Input) -> bool:
         """Whether an input is a measure on edges that is taken on the rays of the angles.

@@ -5,6 +5,7 @@ from symgnn.train._ensemble import Ensemble
 from symgnn.train._fit import fit
 from symgnn.train._memory import keep_memory
 from symgnn.train._settings import Training
+from symgnn.train._signals import Signals, signals
 from symgnn.train._trained_run import Prediction, Run, evaluate, load
 from symgnn.train._training import finish, train
 
@@ -13,6 +14,7 @@ __all__ = [
     "Ensemble",
     "Prediction",
     "Run",
+    "Signals",
     "Training",
     "evaluate",
     "finish",
@@ -20,5 +22,6 @@ __all__ = [
     "keep_memory",
     "load",
     "read_config",
+    "signals",
     "train",
 ]

@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from symgnn._argument_checks import check_count, suggestion
-from symgnn.nn.build import BUILD_OPTIONS, build, network_named
+from symgnn.nn.build import BUILD_OPTIONS, DEEP, build, network_named
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import Network
 from symgnn.train._config_errors import in_section
@@ -35,6 +35,8 @@ INFERRED = (
     "graph_features",
     "dimension",
 )
+#: Words for `model.averages`: those of the training graphs, or none.
+AVERAGES = ("training", "none")
 SECTIONS = ("data", "model", "train")
 #: The section `data` of a run on graphs that are in memory only.
 IN_MEMORY = {"in_memory": True}
@@ -161,8 +163,25 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
         # a task that needs nothing of the data, where the network has one
         task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
         task = "node-vectors" if "rays" in model else task
-        build(block, task=task, dimension=3, **model)
-    return {"block": block, **_defaults(network, peer, model), **model}
+        build(block, task=task, dimension=3, **_without_word(model))
+    defaults = _defaults(network, peer, model)
+    if network.init == "variance":
+        layers = {**defaults, **model}["layers"]
+        defaults = {"averages": "training", "residual": layers > DEEP, **defaults}
+    return {"block": block, **defaults, **model}
+
+
+def _without_word(model: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `build`: `averages` may be a word for what only the data tell."""
+    given = model.get("averages")
+    if given is None or isinstance(given, Mapping):
+        return dict(model)
+    if given not in AVERAGES:
+        raise ValueError(
+            f"averages: is {given!r}; choose from {', '.join(AVERAGES)}, or give them as "
+            "symgnn.nn.averages(graphs).as_dict() has them"
+        )
+    return {name: value for name, value in model.items() if name != "averages"}
 
 
 def _defaults(network: Network, peer: Any, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from symgnn._argument_checks import unknown_name
 from symgnn.data._task import Splits, Task
-from symgnn.nn import Model, build
+from symgnn.nn import Averages, Model, averages, build
 from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
 from symgnn.nn.node_types import ATOMS, TypeColumns
 from symgnn.nn.peers import PEERS
@@ -63,7 +63,13 @@ class Facts:
     class_counts: Tensor  # [classes], rows of the training graphs
     center: Tensor | None = None  # [targets], mean of the training labels as a model gives them
     labels: dict[str, Any] | None = None  # how many are there, where some may be missing
+    averages: Averages | None = None  # of the training graphs, for a network that reads them
     answers: Answers | None = field(default=None, repr=False, compare=False)  # of the training
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What `build` is told by the data."""
+        return {**self.sizes, "averages": self.averages}
 
     def judge(self, task: Task, scale: float, train: Training) -> Judge:
         """The judge of outputs for these data."""
@@ -72,8 +78,9 @@ class Facts:
 
     def as_dict(self) -> dict[str, Any]:
         """In plain numbers."""
-        plain = asdict(replace(self, answers=None))
+        plain = asdict(replace(self, answers=None, averages=None))
         del plain["answers"]
+        plain["averages"] = None if self.averages is None else self.averages.as_dict()
         plain["center"] = None if self.center is None else self.center.tolist()
         for name in ("mean", "deviation"):
             plain["scaler"][name] = plain["scaler"][name].tolist()
@@ -87,7 +94,23 @@ class Facts:
         found = Scaler(_exact(scaler["mean"]), _exact(scaler["deviation"]), scaler["done"])
         center = plain.get("center")
         center = None if center is None else _exact(center)
-        return Facts(plain["sizes"], found, plain["counts"], counts, center, plain.get("labels"))
+        return Facts(
+            plain["sizes"],
+            found,
+            plain["counts"],
+            counts,
+            center,
+            plain.get("labels"),
+            None if plain.get("averages") is None else Averages.of(plain["averages"]),
+        )
+
+
+def averaged(facts: Facts, config: Config, splits: Splits) -> Facts:
+    """With the averages of the training graphs, if the section `model` asks for them."""
+    if config.model.get("averages") != "training":
+        return facts
+    network = make_model(config, splits.task, facts.sizes).network
+    return replace(facts, averages=averages(splits.train, network, drop=dropped(config)))
 
 
 def measure(
@@ -159,7 +182,7 @@ def measure(
         sizes["node_types"] = types.count
     if task.kind == "classification":
         found_classes = torch.bincount(y[is_present(y)], minlength=len(task.classes))
-        return Facts(sizes, _unit(1), counts, found_classes, None, labels, answers)
+        return Facts(sizes, _unit(1), counts, found_classes, None, labels, answers=answers)
     scaler = _unit(y.shape[1])
     if splits.about.get("standardised"):
         scaler = Scaler(_exact(splits.about["mean"]), _exact(splits.about["std"]), done=True)
@@ -171,7 +194,7 @@ def measure(
         scaler = Scaler(mean, torch.where(deviation > 0, deviation, 1.0))
     center = scaler(y).double().nanmean(0)
     classes = torch.zeros(0, dtype=torch.long)
-    return Facts(sizes, scaler, counts, classes, center, labels, answers)
+    return Facts(sizes, scaler, counts, classes, center, labels, answers=answers)
 
 
 _PURPOSE = {"train": "train on", "validation": "choose by", "test": "measure on"}
@@ -326,12 +349,15 @@ class NodeTypes:
         return bool(self.there) and (self.asked or not self.columns.complete)
 
 
-def make_model(config: Config, task: Task, sizes: Mapping[str, Any]) -> Model:
-    """The model of a config, for graphs of these sizes."""
+def make_model(config: Config, task: Task, told: Mapping[str, Any]) -> Model:
+    """The model of a config, for graphs of these sizes and averages (:attr:`Facts.told`)."""
     model = dict(config.model)
+    if isinstance(model.get("averages"), str):  # "training" or "none"
+        asked = model.pop("averages") == "training"
+        told = told if asked else {**told, "averages": None}
     try:
         with in_section("model", [*BUILD_OPTIONS, *model], architecture="block"):
-            known = {**sizes, **model}  # types of nodes may be said in both
+            known = {**told, **model}  # types of nodes may be said in both
             built = build(known.pop("block"), task=task.level, outputs=task.outputs, **known)
     except ValueError as error:
         text = str(error)

@@ -91,7 +91,7 @@ class Run(nn.Module):
         self.scale = float(record["scale"])
         made = record.get("baseline")  # runs of earlier versions have none
         self.baseline = None if made is None else Baseline.from_dict(made)
-        make = make or partial(make_model, config, self.task, self.facts.sizes)
+        make = make or partial(make_model, config, self.task, self.facts.told)
         models = []
         for group in self.groups:
             for state in group.best["members"]:

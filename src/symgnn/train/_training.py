@@ -16,7 +16,9 @@ from rich.console import Console
 from torch_geometric.data import Data
 
 from symgnn.data._task import Splits
+from symgnn.graphs import Topology
 from symgnn.nn import Model
+from symgnn.nn.averaging import EXAMPLE_ANGLES, EXAMPLE_GRAPHS
 from symgnn.report._record_lines import missing_line
 from symgnn.store import environment, source_hash, write_json, write_whole
 from symgnn.train import _run_data as run_data
@@ -31,7 +33,15 @@ from symgnn.train._lost_process import naming_lost_processes
 from symgnn.train._metrics import names_of
 from symgnn.train._missing import check_monitor
 from symgnn.train._outcomes import Outcomes
-from symgnn.train._prepare import Facts, NodeTypes, check_same, dropped, make_model, measure
+from symgnn.train._prepare import (
+    Facts,
+    NodeTypes,
+    averaged,
+    check_same,
+    dropped,
+    make_model,
+    measure,
+)
 from symgnn.train._run_record import (
     MAY_CHANGE,
     MAY_GROW,
@@ -41,6 +51,7 @@ from symgnn.train._run_record import (
     read_record,
     write_record,
 )
+from symgnn.train._signals import signals
 from symgnn.train._trained_run import SPLITS, Run, evaluate
 from symgnn.train._training_progress import Progress
 from symgnn.train._write_metrics import write_metrics
@@ -112,6 +123,9 @@ def train(
             say(console, division_line(setting.splits))
             if setting.record.get("labels"):
                 say(console, missing_line(setting.record["labels"]))
+            problem = start_problem(setting)
+            if problem is not None:
+                say(console, f"warning: {problem}")
         groups = [
             train_group(setting, seeds, None if out is None else out / name, fabric, console).group(
                 name
@@ -127,7 +141,9 @@ def prepare(config: Config, splits: Splits, make: Callable[[], Model] | None = N
     """Measure the data, build the model, and check all that can be checked before training."""
     types = NodeTypes.of(config) if make is None else None
     facts = measure(splits, dropped(config), config.train.standardise, types)
-    make = make or partial(make_model, config, splits.task, facts.sizes)
+    if make is None:
+        facts = averaged(facts, config, splits)
+        make = partial(make_model, config, splits.task, facts.told)
     model = make()
     check(config, splits, model)
     check_monitor(splits, facts.labels, config.train.monitor)
@@ -137,6 +153,21 @@ def prepare(config: Config, splits: Splits, make: Callable[[], Model] | None = N
     graphs = {n: ready(config, getattr(splits, n), model) for n in ("train", "validation")}
     record = about(config, splits, facts, model, trivial)
     return Setting(config, splits, record, make, judge, graphs)
+
+
+def start_problem(setting: Setting) -> str | None:
+    """Why the network may learn slowly: signals of a size that is not sane, on a few graphs."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(setting.config.train.seed)
+        model = setting.make()
+    graphs, count, room = setting.graphs["train"], 0, EXAMPLE_ANGLES
+    while count < min(len(graphs), EXAMPLE_GRAPHS):
+        graph = graphs[count]
+        room -= Topology.of(graph, angles=True, whole=False).num_angles + graph.num_edges
+        if room < 0:
+            break
+        count += 1
+    return signals(model, graphs.__getitems__(list(range(count)))).problem if count else None
 
 
 def train_group(

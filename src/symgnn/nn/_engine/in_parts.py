@@ -15,9 +15,9 @@ from symgnn.nn._engine.first_half import Given, node_table, ray_table, unstacked
 from symgnn.nn._engine.parts import AngleParts, EdgeParts
 from symgnn.nn._engine.rows import assemble, linear, move
 from symgnn.nn._engine.values import LazyValues
-from symgnn.nn._engine.whole import WholeEngine, compiling, folded, on_rays, reduced, to_rays
+from symgnn.nn._engine.whole import WholeEngine, compiling, folded, on_rays, to_rays
 from symgnn.nn.form import MLP
-from symgnn.nn.inputs import Input, Measure
+from symgnn.nn.inputs import Input, Measure, Reduction
 from symgnn.nn.state import State, Values, measure_angles
 from symgnn.nn.update import Update
 
@@ -74,7 +74,7 @@ class PartsEngine(WholeEngine):
 
         def compute(part: Part) -> Tensor:
             before = None if old is None else cast(AngleParts, old).rows_of(part)
-            return update.after.gated(update.after.activated(rows_of(part)), update.gate, before)
+            return update.gated(update.activated(rows_of(part)), before)
 
         like = new.rows
         return AngleParts(state.topology, compute, like, self.chunks)
@@ -96,7 +96,8 @@ class PartsEngine(WholeEngine):
         for term in plan.own:
             map = maps[term.first]
             if term.how:
-                readers.append(_rows_of_edges(chunks, reduced(term, update.domain, state)))
+                rows = update.reduced(cast(Reduction, term.home), state)
+                readers.append(_rows_of_edges(chunks, rows))
             else:
                 value = cast(LazyValues, state.get(term.home))
                 map, bias = folded(value, map, bias)

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from symgnn.graphs import Movement, Topology
 from symgnn.nn._engine.first_half import Given, first_half, rows_below
-from symgnn.nn._engine.plan import Term
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
@@ -43,8 +42,8 @@ class WholeEngine(Reference):
         if plan.plain:
             return new
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
-        ungated = update.after.activated(new.rows)
-        rows = update.after.gated(ungated, update.gate, None if old is None else old.rows)
+        ungated = update.activated(new.rows)
+        rows = update.gated(ungated, None if old is None else old.rows)
         return LazyValues(state.topology, update.domain, rows, ungated=ungated)
 
     # ---------------------------------------------------------------- an additive form
@@ -65,7 +64,7 @@ class WholeEngine(Reference):
         for term in plan.own:
             map = maps[term.first]
             if term.how:
-                own.append((reduced(term, update.domain, state), map))
+                own.append((update.reduced(cast(Reduction, term.home), state), map))
             else:
                 value = cast(LazyValues, state.get(term.home))
                 map, bias = folded(value, map, bias)
@@ -122,8 +121,7 @@ class WholeEngine(Reference):
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
         """An input of a form where it lives."""
         if isinstance(given, Reduction):
-            term = Term(given, (), how=update.how(given))
-            return update.typed(reduced(term, update.domain, state))
+            return update.typed(update.reduced(given, state))
         if update.plan.on_lines and given.domain == "edge" and state.topology.lines is not None:
             assert isinstance(given, Measure)
             return update.typed(_on_lines(given, state))
@@ -147,11 +145,6 @@ def folded(value: LazyValues, map: Tensor, bias: Tensor) -> tuple[Tensor, Tensor
     if value.last.bias is not None:
         bias = torch.addmv(bias, map, value.last.bias)
     return map @ value.last.weight, bias
-
-
-def reduced(term: Term, domain: str, state: State) -> Tensor:
-    home = cast(Reduction, term.home)
-    return state.get(home.of).reduce(domain, term.how, home.place)
 
 
 def on_rays(home: Input, incoming: bool, state: State) -> Tensor:

@@ -93,6 +93,7 @@ def _network(
         aggregation="sum",
         hidden=128,
         layers=6 if name == "DimeNet" else 4,
+        init="torch",
     )
 
 

@@ -80,4 +80,5 @@ def egnn(
         hidden=64,
         mlp_hidden=64,
         layers=4,
+        init="torch",
     )

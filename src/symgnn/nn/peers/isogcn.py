@@ -18,7 +18,8 @@ def isogcn() -> Network:
     coordinates move. With node features of rank 0 and invariants out, this is the network of the
     paper that goes up to rank 1 and comes back; nonlinear in what it comes back with.
     """
-    return Network("IsoGCN", Spec("IsoGCN", node=[v, LAPLACIAN, SQUARED_GRADIENT]))
+    layer = Spec("IsoGCN", node=[v, LAPLACIAN, SQUARED_GRADIENT])
+    return Network("IsoGCN", layer, aggregation="mean", init="torch")
 
 
 def _isometric(state: State) -> Isometric:

@@ -40,6 +40,7 @@ def schnet(
         aggregation="sum",
         hidden=128,
         layers=6,
+        init="torch",
     )
 
 

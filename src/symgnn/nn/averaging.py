@@ -1,0 +1,155 @@
+"""Measuring the averages of training graphs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from symgnn.graphs import Topology
+from symgnn.nn.build import network_named
+from symgnn.nn.inputs import Measure, d2, kappa, position, theta
+from symgnn.nn.spec import Network, Spec
+from symgnn.nn.standardising import FEATURES, TERMS, Averages, Moments, measures_read
+from symgnn.nn.state import measure, start
+
+#: How many graphs are looked at, at most.
+SAMPLE = 512
+#: How many graphs weights are rescaled on, at most, and how many angles and edges these have.
+EXAMPLE_GRAPHS, EXAMPLE_ANGLES = 16, 200_000
+#: The attributes of a graph that networks read.
+READ = ("pos", "edge_index", "edge_shift", "x", "z", "vel", "edge_attr", "angle_attr", "u")
+#: The measures of all blocks of symgnn, and those of SDGN on scaled coordinates.
+KNOWN = {
+    "x": (Spec("any"), position),
+    "d2": (Spec("any"), d2),
+    "theta": (Spec("any"), theta),
+    "kappa": (Spec("any"), kappa),
+    "d2 at scaling 1": (Spec("scaled", scaling=1.0), d2),
+}
+
+
+def averages(
+    graphs: Iterable[Data],
+    architecture: str | Spec | Network | None = None,
+    *,
+    sample: int = SAMPLE,
+    drop: Sequence[str] = (),
+) -> Averages:
+    """Measure the averages of training graphs, for `build(..., averages=...)`.
+
+    Args:
+        graphs: A list of PyG `Data`, or anything with a length and items, such as a split.
+        architecture: The network that they are for, as for :func:`symgnn.nn.build`; without it,
+            they serve every block of symgnn.
+        sample: How many graphs are looked at, at most; of more, every k-th is.
+        drop: Features that are left out, such as `["x"]`.
+
+    Returns:
+        The averages; `.as_dict()` has them in plain numbers.
+
+    Example:
+        >>> import symgnn
+        >>> solids = symgnn.data.polytopes(3)
+        >>> known = symgnn.nn.averages(solids)
+        >>> round(known.terms["edge->node"], 2)
+        3.6
+        >>> model = symgnn.nn.build("dgn", outputs=5, averages=known)
+    """
+    measures = KNOWN if architecture is None else measures_read(network_named(architecture, {}))
+    angles = any(each.domain == "angle" for _, each in measures.values())
+    counts = {name: [0, 0] for name in TERMS}
+    totals: dict[tuple[str, str], _Total] = {}
+    chosen = _sample(graphs, sample)
+    for graph in chosen:
+        topology = Topology.of(graph, angles=True, whole=angles)
+        _count(counts, topology)
+        for key, (spec, each) in measures.items():
+            rows = _measured(each, spec, graph.pos.double(), topology)
+            totals.setdefault(("measures", key), _Total()).add(rows)
+        for value, name in FEATURES.items():
+            given = None if name in drop else getattr(graph, name, None)
+            if isinstance(given, Tensor) and given.dim() == 2:
+                totals.setdefault(("features", value), _Total()).add(given.double())
+    terms = {name: total / rows for name, (total, rows) in counts.items() if total and rows}
+    found: dict[str, dict[str, Moments]] = {"measures": {}, "features": {}}
+    for (kind, key), total in totals.items():
+        found[kind][key] = total.moments()
+    return Averages(terms, found["measures"], found["features"], _example(chosen, drop))
+
+
+def _example(graphs: Sequence[Data], drop: Sequence[str]) -> Data | None:
+    """Some graphs as a batch: as many as have few angles together; None if already one has many."""
+    kept: list[Data] = []
+    room = EXAMPLE_ANGLES
+    for graph in graphs[:: max(1, len(graphs) // EXAMPLE_GRAPHS)]:
+        room -= Topology.of(graph, angles=True, whole=False).num_angles + graph.num_edges
+        if room < 0:
+            break
+        read = {name: getattr(graph, name, None) for name in READ if name not in drop}
+        kept.append(Data(**{name: value for name, value in read.items() if value is not None}))
+    return Batch.from_data_list(kept) if kept else None
+
+
+def _sample(graphs: Any, most: int) -> list[Data]:
+    """The graphs that are looked at."""
+    if isinstance(graphs, Data) and not hasattr(graphs, "ptr"):
+        graphs = [graphs]
+    known = graphs if hasattr(graphs, "__getitem__") else list(graphs)
+    count = known.num_graphs if hasattr(known, "num_graphs") else len(known)
+    if not count:
+        raise ValueError("graphs: there are none; give the graphs to train on")
+    return [known[k] for k in range(0, count, max(1, math.ceil(count / most)))]
+
+
+def _count(counts: dict[str, list[int]], topology: Topology) -> None:
+    """Add the terms of each reduction of a graph, and the rows that they are reduced to."""
+    sizes = {
+        "node": topology.num_nodes,
+        "edge": topology.num_edges,
+        "angle": topology.num_angles,
+        "graph": topology.num_graphs,
+    }
+    for name, known in counts.items():
+        fine, _, coarse = name.partition("->")
+        known[0] += sizes[fine]
+        known[1] += topology.num_rays if name == "angle->edge" else sizes[coarse]
+
+
+def _measured(given: Measure, spec: Spec, pos: Tensor, topology: Topology) -> Tensor:
+    """A measure of the coordinates `[rows, w]`, scaled as the specification does."""
+    state, _ = start(spec, pos, topology)
+    return measure(given, state)
+
+
+class _Total:
+    """Sums of numbers and of their squares, column by column, about the first mean."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.centre: Tensor | None = None
+        self.first: Tensor | Any = 0.0
+        self.second: Tensor | Any = 0.0
+
+    def add(self, rows: Tensor) -> None:
+        """Add rows `[R, w]`; numbers that are not finite are refused where graphs are checked."""
+        if self.centre is None:
+            self.centre = rows.mean(0) if len(rows) else rows.new_zeros(rows.shape[1])
+        away = rows - self.centre
+        self.rows += len(rows)
+        self.first = self.first + away.sum(0)
+        self.second = self.second + away.square().sum(0)
+
+    def moments(self) -> Moments:
+        """Mean and deviation; a constant has its size for a deviation, or 1 if it is 0."""
+        assert self.centre is not None
+        shift = self.first / max(self.rows, 1)
+        mean = self.centre + shift
+        deviation = (self.second / max(self.rows, 1) - shift.square()).clamp(min=0).sqrt()
+        size = torch.where(mean == 0, 1.0, mean.abs())
+        deviation = torch.where(deviation > 1e-6 * size, deviation, size)
+        return tuple(mean.tolist()), tuple(deviation.tolist())
