@@ -44,7 +44,14 @@ OWN_MODEL = "given model"
 
 @dataclass(frozen=True)
 class Config:
-    """A run, resolved and checked."""
+    """The config of a run, resolved and checked: the sections `data`, `model` and `train`.
+
+    Example:
+        >>> from symgnn.train import Config, Training
+        >>> config = Config({"name": "qm9"}, {"block": "dgn"}, Training())
+        >>> config.is_cross_validation
+        False
+    """
 
     data: dict[str, Any]
     model: dict[str, Any]
