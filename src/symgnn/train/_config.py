@@ -25,7 +25,7 @@ from symgnn.train._config_errors import in_section
 from symgnn.train._run_data import known_keys
 from symgnn.train._settings import Training
 
-#: What `build` is told by the data.
+#: The options of `build` that follow from the data.
 INFERRED = (
     "task",
     "outputs",
