@@ -264,3 +264,21 @@ def test_the_page_without_matplotlib(
     page = leak.save(tmp_path / "audit.html").read_text()
     assert "Install symgnn[plot] for the figures." in page
     assert "data:image" not in page
+
+
+def test_errors_in_physical_units_are_on_the_page(tmp_path: Path) -> None:
+    def tilted(pos: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"energy": 3.0 * pos[:, 0].sum(), "size": torch.pdist(pos).sum()}
+
+    options = {"elements": 2, "search": 0, "checks": False, "grow": False}
+    report = audit(tilted, molecule(), groups="O(3)", units={"energy": "eV"}, **options)
+    finding = report.findings["rotation"]
+    shift = finding.counterexample
+    assert "eV): a rotation" in repr(report.holds("SO(3)"))
+    # 3 eV/Å times the change of the sum of x, the largest over the rotations
+    assert finding.absolute["energy"] > abs(shift.after - shift.expected).item() > 0
+    page = report.save(tmp_path / "page.html").read_text()
+    assert re.search(r"<td>energy: [\d.e+-]+ eV</td>", page)
+    assert not re.search(r"(<td>|<br>)size:", page)
+    plain = audit(tilted, molecule(), groups="O(3)", **options)
+    assert "in units" not in plain.save(tmp_path / "plain.html").read_text()

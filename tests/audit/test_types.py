@@ -235,3 +235,62 @@ def test_irreps_are_those_of_e3nn() -> None:
     irreps = "2x0e+1x0o+1x1o+1x1e+1x2e+1x3o+1x4e"
     wanted = o3.Irreps(irreps).D_from_matrix(turn)
     assert torch.allclose(matrices(irreps, turn), wanted, atol=1e-6)
+
+
+# ---------------------------------------------------------------- pairs of nodes
+
+
+@pytest.mark.parametrize(
+    ("model", "type_"),
+    [
+        (lambda pos: torch.cdist(pos, pos), "invariant per pair"),
+        (lambda pos: torch.cdist(pos, pos).to_sparse(), "invariant per pair"),
+        (lambda pos: (pos[:, None] - pos)[..., None] * torch.ones(2).to(pos), "vector per pair"),
+    ],
+)
+def test_outputs_of_pairs_of_nodes(model, type_) -> None:
+    for nodes in (3, 9):  # three nodes have as many rows as there are components
+        report = audit(model, molecule(nodes).pos, groups=["E(3)", "permutations"], elements=3)
+        assert str(report.outputs[0]) == type_
+        assert report.as_expected, report
+
+
+def test_a_matrix_that_depends_on_the_order_of_its_columns_is_broken() -> None:
+    def columns(pos: Tensor) -> Tensor:
+        return (pos[:, None] - pos).norm(dim=2) * torch.arange(len(pos))
+
+    report = audit(columns, molecule().pos, groups=["E(3)", "permutations"], elements=3)
+    assert report.holds("E(3)")
+    assert not report.holds("permutations")
+
+
+def test_noise_on_the_diagonal_of_distances_is_rounding() -> None:
+    """`torch.cdist` of more than 25 points has roots of sums that cancel there: up to 1e-7."""
+    for seed in range(4):
+        pos = molecule(30, seed=seed).pos
+        report = audit(lambda pos: torch.cdist(pos, pos), pos, groups="E(3)", seed=seed)
+        assert report.as_expected, report
+
+    def nearest(pos: Tensor) -> Tensor:  # the first channel has nothing but this noise
+        return torch.cdist(pos, pos).sort(1).values[:, :4]
+
+    assert audit(nearest, pos, groups=["E(3)", "permutations"]).as_expected
+
+
+def test_an_output_without_numbers_is_refused() -> None:
+    with pytest.raises(ValueError, match="model: 'output' is empty for the data"):
+        audit(lambda pos: pos[:0], molecule().pos)
+
+
+@pytest.mark.parametrize("order", ["yzx", "zxy", "zyx", "xzy"])
+def test_components_in_another_order_are_named(order: str) -> None:
+    places = ["xyz".index(letter) for letter in order]
+    report = few(lambda pos: centred(pos)[:, places], groups="E(3)")
+    assert not report.holds("rotations")
+    assert any(f"components are in the order {order}" in w for w in report.warnings), report
+
+
+def test_what_fits_no_type_gets_a_hint() -> None:
+    report = few(lambda pos: centred(pos) ** 3, groups="E(3)")
+    assert not report.holds("rotations")
+    assert any("fits no type, and is judged as" in w for w in report.warnings), report

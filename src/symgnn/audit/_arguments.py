@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from symgnn.audit._isolation import is_script
-from symgnn.audit._structures import Structure
+from symgnn.audit._tensor_graph import TensorGraph
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
@@ -41,7 +42,13 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
 
     Of TorchScript the schema is read, and of what `torch.compile` gave the module inside.
     """
-    inner = getattr(function, "_orig_mod", function)  # of torch.compile
+    if isinstance(function, functools.partial):
+        return _left_of(function)
+    inner: Any = getattr(function, "_orig_mod", function)  # of torch.compile
+    if isinstance(inner, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        inner = inner.module
+    if getattr(inner, "takes_what_the_model_takes", False):  # a wrapper of this package
+        return parameters_of(inner.model)
     schema: Any = None
     held: Any = inner
     if isinstance(inner, nn.Module):
@@ -58,6 +65,22 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
         return None
 
 
+def _left_of(function: functools.partial[Any]) -> list[inspect.Parameter] | None:
+    """The parameters that a partial function still takes."""
+    parameters = parameters_of(function.func)
+    if parameters is None:
+        return None
+    left, by_name = [], False
+    for parameter in parameters[len(function.args) :]:
+        if parameter.name in function.keywords:
+            by_name = True  # what comes after it can be passed by name alone
+            continue
+        variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        kind = parameter.KEYWORD_ONLY if by_name and not variadic else parameter.kind
+        left.append(parameter.replace(kind=kind))
+    return left
+
+
 def _of_schema(argument: Any) -> inspect.Parameter:
     default = None if argument.has_default_value() else inspect.Parameter.empty
     name = argument.name if argument.name.isidentifier() else argument.name.replace(".", "_")
@@ -71,7 +94,7 @@ def arguments(function: Callable[..., Any], data: Graph) -> tuple[list[Any], dic
     if parameters is None:
         return [_whole(data, None)], {}
     values = {k: v for k, v in data.to_dict().items() if k not in ("ptr", "topology")}
-    if isinstance(data, Structure):
+    if isinstance(data, TensorGraph):
         values |= data.as_given()
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -96,7 +119,8 @@ def arguments(function: Callable[..., Any], data: Graph) -> tuple[list[Any], dic
         if not found:
             continue
         bound |= {parameter.name, ALIASES.get(parameter.name, parameter.name)}
-        if parameter.kind is parameter.POSITIONAL_ONLY or len(args) == k:
+        in_order = len(args) == k and parameter.kind is not parameter.KEYWORD_ONLY
+        if parameter.kind is parameter.POSITIONAL_ONLY or in_order:
             args.append(value)
         else:
             kwargs[parameter.name] = value
@@ -152,7 +176,7 @@ def _is_mapping(text: str) -> bool:
 
 def _whole(data: Graph, parameter: inspect.Parameter | None) -> Any:
     """The graph as the model takes it: as it was given, or as a dictionary."""
-    if isinstance(data, Structure):
+    if isinstance(data, TensorGraph):
         return data.as_given()
     if parameter is not None and _is_mapping(_annotation(parameter)):
         return dict(data.to_dict())

@@ -12,14 +12,15 @@ import torch
 from torch import nn
 
 from symgnn.audit._audit_report import Report
-from symgnn.audit._consistency import check_consistency, first_calls
+from symgnn.audit._consistency import check_consistency
 from symgnn.audit._findings import Check
 from symgnn.audit._group_names import kinds_of
 from symgnn.audit._inputs import parse_inputs, undeclared
 from symgnn.audit._isolation import random_state_kept
 from symgnn.audit._procedure import Procedure, precision_name
 from symgnn.audit._session import Session, sample_edges, sample_nodes
-from symgnn.audit._structures import Sample, grown, is_atoms, samples_of
+from symgnn.audit._statelessness import first_calls
+from symgnn.audit._structures import POSITIONS, Sample, grown, is_atoms, samples_of
 from symgnn.audit._targets import target_of
 from symgnn.geometry import KINDS, Symmetry
 
@@ -55,10 +56,10 @@ def audit(
             ASE `Atoms`; or a list of these, each of which is given to the model by itself.
         outputs: What each output is: "invariant", "vector", "coordinates", "pseudoscalar",
             "pseudovector", "tensor", "symmetric tensor", "voigt", or irreps in e3nn's notation
-            such as "1x0e+1x1o", perhaps with " per graph", " per node" or " per edge"; by name, or
-            a single one. If not given, it is what the model says of itself (`model.output_type`),
-            or else inferred. With a dictionary, only the outputs in it
-            are audited.
+            such as "1x0e+1x1o", perhaps with " per graph", " per node", " per edge" or " per pair"
+            (of nodes, `[N, N, ...]`); by name, or a single one. If not given, it is what the model
+            says of itself (`model.output_type`), or else inferred. With a dictionary, only the
+            outputs in it are audited.
         vectors: Inputs that turn with the graph, such as "vel", or columns such as "x[3:6]". The
             vectors of a `cell` turn without being named.
         inputs: The types of inputs that move with the graph by name, such as
@@ -106,7 +107,7 @@ def audit(
         samples += _grown(samples, seed)
     session = Session(target, samples, moving, seed=seed)
     session.make_shapes()
-    native = target.native(first if is_atoms(data) else _first(data, first))
+    native = target.native(_dtype(data))
     found: dict[str, Check] = {}
 
     def more() -> None:
@@ -137,7 +138,7 @@ def audit(
         outputs=session.outputs,
         findings=work.findings,
         constant=work.constant,
-        warnings=work.warnings + undeclared(first, moving),
+        warnings=work.warnings + (undeclared(first, moving) or work.hints),
         stochastic=work.stochastic,
         derived=derived,
         expected=expected,
@@ -150,10 +151,15 @@ def audit(
     )
 
 
-def _first(data: Any, graph: Any) -> Any:
-    """The first graph as it was given, in its own precision."""
+def _dtype(data: Any) -> torch.dtype:
+    """The type of the coordinates as they were given."""
     one = data[0] if isinstance(data, list | tuple) else data
-    return one if isinstance(getattr(one, "pos", None), torch.Tensor) else graph
+    if isinstance(one, Mapping):
+        one = next((one[key] for key in POSITIONS if key in one), None)
+    for pos in (one, getattr(one, "pos", None)):
+        if isinstance(pos, torch.Tensor) and pos.is_floating_point():
+            return pos.dtype
+    return torch.float32 if getattr(one, "dtype", None) == "float32" else torch.float64
 
 
 def _expected(

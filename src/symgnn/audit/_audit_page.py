@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from symgnn.audit._audit_report import Report
-from symgnn.audit._findings import VERDICTS, Finding, number
+from symgnn.audit._findings import NOT_ASKED, VERDICTS, Finding, number
 from symgnn.audit._verdicts import quantiles
 from symgnn.geometry import EUCLIDEAN
 from symgnn.geometry.symmetry import plural
@@ -104,16 +104,17 @@ def _warnings(report: Report) -> list[str]:
 
 def _table(report: Report) -> str:
     precisions = report.precisions
+    units = "<th>in units<br><small>largest</small></th>" if report.units else ""
     heads = "".join(
         f'<th colspan="2">{p}<br><small>median, largest</small></th>' for p in precisions
     )
     rounding = "".join(f"<th>rounding<br><small>{p}</small></th>" for p in precisions)
     claims = "<th>derived</th>" if report.derived is not None else ""
-    shown = [f for f in report.findings.values() if f.reason != "it was not asked for"]
-    rows = "\n".join(_row(finding, precisions, claims_of(report)) for finding in shown)
+    shown = [f for f in report.findings.values() if f.reason != NOT_ASKED]
+    rows = "\n".join(_row(report, finding, claims_of(report)) for finding in shown)
     return (
         f'<div class="scroll"><table>\n<thead><tr><th>transformation</th><th>verdict</th>{claims}'
-        f"{heads}{rounding}<th>breaks in</th></tr></thead>\n"
+        f"{heads}{rounding}{units}<th>breaks in</th></tr></thead>\n"
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
 
@@ -125,7 +126,17 @@ def claims_of(report: Report) -> set[str]:
     return set(report.derived if report.derived is not None else EUCLIDEAN)
 
 
-def _row(finding: Finding, precisions: list[str], claimed: set[str]) -> str:
+def _in_units(report: Report, finding: Finding) -> str:
+    """The absolute error of each output that has a unit."""
+    known = [name for name in finding.absolute if name in report.units]
+    return "<br>".join(
+        f"{escape(name)}: {number(finding.absolute[name])} {escape(report.units[name])}"
+        for name in known
+    )
+
+
+def _row(report: Report, finding: Finding, claimed: set[str]) -> str:
+    precisions = report.precisions
     sign, colour = SIGNS[finding.verdict], COLOURS[finding.verdict][1]
     grey = "" if finding.kind in claimed or finding.holds else ' class="unclaimed"'
     cells = [
@@ -135,17 +146,19 @@ def _row(finding: Finding, precisions: list[str], claimed: set[str]) -> str:
     if finding.claimed is not None:
         cells.append(f"<td>{'✓' if finding.claimed else ''}</td>")
     if not finding.measured:
-        cells.append(
-            f'<td class="why" colspan="{3 * len(precisions) + 1}">{escape(finding.reason)}</td>'
-        )
+        columns = 3 * len(precisions) + 1 + bool(report.units)
+        cells.append(f'<td class="why" colspan="{columns}">{escape(finding.reason)}</td>')
         return f"<tr{grey}>{''.join(cells)}</tr>"
     for precision in precisions:
         if not finding.errors.get(precision):
             cells.append("<td></td><td></td>")
             continue
-        _, middle, high = quantiles(finding.errors[precision])
+        middle = quantiles(finding.errors[precision])[1]
+        high = finding.largest(precision)
         cells.append(f"<td>{number(middle)}</td><td>{number(high)}</td>")
     cells += [f"<td>{number(finding.rounding.get(p, 0.0))}</td>" for p in precisions]
+    if report.units:
+        cells.append(f"<td>{_in_units(report, finding)}</td>")
     place = finding.where
     where = "" if place is None else escape(place.module or "forward")
     cells.append(f'<td class="why" title="{escape(str(place or ""))}">{where}</td>')

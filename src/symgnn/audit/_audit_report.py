@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symgnn.audit._findings import VERDICTS, Answer, Check, Finding, number
+from symgnn.audit._findings import NOT_ASKED, VERDICTS, Answer, Check, Finding, number
 from symgnn.audit._group_names import GROUPS, kinds_of
 from symgnn.audit._outputs import Output
 from symgnn.audit._verdicts import quantiles
@@ -133,6 +133,7 @@ class Report:
                 break
         else:
             lines.append(self._line("E(n)"))
+        lines = [line for line in lines if line.partition(":")[0] not in self.expected]
         blind = all(output.type == "invariant" for output in self.outputs)
         if self.dimension > 1 and self.holds("SO(n)"):
             lines.append(self._line("reflections") + self._so("reflection", "mirror images", blind))
@@ -140,11 +141,12 @@ class Report:
             lines.append(self._line("dilations"))
         lines.append(self._line("conformal", ("inversion", "special-conformal")))
         lines.append(self._line("affine maps", ("affine",)))
-        lines.append(self._line("permutations"))
+        if "permutations" not in self.expected:
+            lines.append(self._line("permutations"))
         for kind, apart in (("torsion", "conformers"), ("flex", "bent shapes")):
             if self.findings[kind].measured:
                 lines.append(self._line(plural(kind)) + self._so(kind, apart, blind))
-        return lines
+        return [line for line in lines if not line.endswith(NOT_ASKED)]
 
     def _so(self, kind: str, shapes: str, blind: bool) -> str:
         """What follows for shapes that differ by such a transformation."""
@@ -171,8 +173,9 @@ class Report:
         found: dict[str, str] = {}
         for kind in _LOCATED:
             finding = self.findings[kind]
-            if finding.suggestion and finding.where is not None:
-                found.setdefault(finding.where.module, finding.suggestion)
+            if finding.suggestion:
+                place = "" if finding.where is None else finding.where.module
+                found.setdefault(place, finding.suggestion)
         return list(found.values())
 
     def _line(self, name: str, kinds: tuple[str, ...] | None = None) -> str:
@@ -219,7 +222,7 @@ class Report:
         head += "".join(f"{p + ' median':>16}{'largest':>10}{'rounding':>10}" for p in precisions)
         lines = [head.rstrip()]
         for finding in self.findings.values():
-            if finding.reason == "it was not asked for":
+            if finding.reason == NOT_ASKED:
                 continue
             if not finding.measured:
                 lines.append(f"{plural(finding.kind):24}{'-':4}{finding.reason}")
@@ -229,8 +232,8 @@ class Report:
                 if not finding.errors.get(precision):
                     row += f"{'':36}"
                     continue
-                _, middle, high = quantiles(finding.errors[precision])
-                row += f"{number(middle):>16}{number(high):>10}"
+                middle = quantiles(finding.errors[precision])[1]
+                row += f"{number(middle):>16}{number(finding.largest(precision)):>10}"
                 row += f"{number(finding.rounding[precision]):>10}"
             lines.append(row + self._in_units(finding))
         return lines
@@ -273,7 +276,12 @@ class Report:
         if path.suffix == ".json":
             text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
         elif path.suffix in (".html", ".htm"):
-            from symgnn.audit._audit_page import page
+            try:
+                from symgnn.audit._audit_page import page
+            except ImportError as error:  # torch and numpy are enough for all but the page
+                raise ValueError(
+                    f"path: a page needs {error.name}; pip install {error.name}, or save as .json"
+                ) from error
 
             text = page(self)
         else:

@@ -13,7 +13,8 @@ from torch import Tensor
 from symgnn.audit._elements import UNIFORM, draw, linear_part
 from symgnn.audit._inputs import MovingInput
 from symgnn.audit._representations import Undefined
-from symgnn.audit._structures import OF_GRAPHS, joined
+from symgnn.audit._structures import joined
+from symgnn.audit._tensor_graph import OF_GRAPHS
 from symgnn.geometry import NoSuchTransformation, Permutation, Transformation
 
 if TYPE_CHECKING:

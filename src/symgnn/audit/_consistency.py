@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from symgnn.audit._check_verdicts import (
+    TOLERANCE,
+    Skipped,
+    energy_of,
+    total,
+    trusted,
+    verdict,
+    worst,
+)
+from symgnn.audit._derivatives import derivative
 from symgnn.audit._findings import Check
-from symgnn.audit._isolation import isolated, seed_all
-from symgnn.audit._outputs import Output
 from symgnn.audit._periodicity import PERIODIC_CHECKS
 from symgnn.audit._session import Failure, Session, Values
-from symgnn.audit._structures import Structure, is_periodic, joined, with_pos
-from symgnn.audit._targets import CalculatorTarget, cast
+from symgnn.audit._statelessness import inputs_kept, nothing_kept
+from symgnn.audit._structures import is_periodic, joined, with_pos
+from symgnn.audit._targets import CalculatorTarget
+from symgnn.audit._tensor_graph import TensorGraph
 from symgnn.geometry.sampling import cloud_of, random_direction
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
-
-#: Up to this, relative, two results are the same: derivatives are taken by differences.
-TOLERANCE = {"forces": 1e-4, "stress": 1e-3}
-#: The same for results that should agree to rounding.
-ROUNDED = 1e-7
-
-
-class Skipped(Exception):  # noqa: N818
-    """A check does not apply to this model or data."""
 
 
 def check_consistency(session: Session) -> dict[str, Check]:
@@ -44,57 +44,6 @@ def check_consistency(session: Session) -> dict[str, Check]:
         result.name, result.required = name, name != "extensivity"
         found[name] = result
     return found
-
-
-def verdict(
-    session: Session,
-    output: Output,
-    wanted: Tensor,
-    found: Tensor,
-    text: str,
-    tolerance: float = ROUNDED,
-) -> Check:
-    """A check that compares two tensors, relative to how much the output varies."""
-    if wanted.shape != found.shape:
-        sizes = f"{list(found.shape)} instead of {list(wanted.shape)}"
-        return Check("", "broken", f"{text}: it has shape {sizes}", math.inf, math.inf)
-    spread = session.spread.get((0, output.name))
-    scale = float(spread.max()) if spread is not None else float(wanted.abs().max())
-    absolute = float((found - wanted).abs().max()) if wanted.numel() else 0.0
-    error = absolute / scale if scale > 0 else absolute
-    eps = torch.finfo(session.dtype).eps
-    limit = max(tolerance, 1e4 * eps * float(wanted.abs().max()) / scale if scale > 0 else 0.0)
-    word = "holds" if error <= limit else "broken"
-    unit = session.target.units.get(output.name, "")
-    return Check("", word, text, error, absolute if math.isfinite(absolute) else math.inf, unit)
-
-
-def worst(checks: list[Check]) -> Check:
-    """The one with the largest error, the broken ones first."""
-    return max(checks, key=lambda check: (check.verdict == "broken", check.error))
-
-
-def energy_of(session: Session) -> Output:
-    """The output that is the energy: by its name, or the only invariant of the graph."""
-    scalars = [o for o in session.outputs if o.type == "invariant" and o.place == "graph"]
-    named = [o for o in scalars if "energy" in o.name.lower() or o.name.lower() in ("e", "0")]
-    if not named and len(scalars) != 1:
-        raise Skipped("no output is the energy")
-    found = (named or scalars)[0]
-    if session.at(0, 0)[found.name].numel() != len(session.samples[0].graphs):
-        raise Skipped("the energy has several numbers for a graph")
-    return found
-
-
-def total(session: Session, data: Graph, energy: Output) -> float:
-    """The sum of the energies of a graph or batch."""
-    return float(session.run(data)[energy.name].sum())
-
-
-def derivative(function: Callable[[float], float], step: float) -> float:
-    """The derivative at 0, by differences of fourth order."""
-    near, far = function(step) - function(-step), function(2 * step) - function(-2 * step)
-    return (8 * near - far) / (12 * step)
 
 
 def forces_and_energy(session: Session) -> Check:
@@ -115,8 +64,8 @@ def forces_and_energy(session: Session) -> Check:
     graph = sample.shapes[min(1, len(sample.shapes) - 1)][0]
     values = session.run(joined([graph], sample.batched))[forces.name]
     generator = torch.Generator().manual_seed(session.seed)
-    step = (1e-3 if session.dtype == torch.float64 else 3e-2) * _reach(graph)
-    wanted, found = [], []
+    step = 1e-3 * _reach(graph)
+    wanted, found, uncertainties = [], [], []
     for _ in range(3):
         direction = torch.randn(shape, generator=generator, dtype=torch.float64)
         direction /= direction.norm()
@@ -125,11 +74,14 @@ def forces_and_energy(session: Session) -> Check:
             moved = with_pos(graph, graph.pos + t * direction)
             return total(session, joined([moved], sample.batched), energy)
 
-        wanted.append(-derivative(along, step))
+        slope, uncertainty = derivative(along, step)
+        wanted.append(-slope)
+        uncertainties.append(uncertainty)
         found.append(float((values * direction).sum()))
     text = f"{forces.name!r} against -d {energy.name!r} / d pos"
-    limit = TOLERANCE["forces"] if session.dtype == torch.float64 else 0.05
-    return verdict(session, forces, torch.tensor(wanted), torch.tensor(found), text, limit)
+    rough = trusted(session, forces, uncertainties)
+    limit = TOLERANCE["forces"]
+    return verdict(session, forces, torch.tensor(wanted), torch.tensor(found), text, limit, rough)
 
 
 def _reach(graph: Graph) -> float:
@@ -177,7 +129,7 @@ def _batch(session: Session) -> tuple[list[Graph], Values, list[Values]]:
     if isinstance(session.target, CalculatorTarget):
         raise Skipped("a calculator takes one structure at a time")
     graph = sample.shapes[0][0]
-    if isinstance(graph, Structure):
+    if isinstance(graph, TensorGraph):
         raise Skipped("the data is no PyG graph, so that it is not known how to batch it")
     others = [s.shapes[0][0] for s in session.samples[1:]]
     other = others[0] if others else sample.shapes[min(1, len(sample.shapes) - 1)][0]
@@ -206,6 +158,8 @@ def extensivity(session: Session) -> Check:
     graph = sample.shapes[0][0]
     if len(sample.graphs) > 1 or is_periodic(graph):
         raise Skipped("the data is a batch or periodic")
+    if (0, energy.name) in session.constant:
+        raise Skipped(f"{energy.name!r} does not depend on the coordinates")
     from symgnn.audit._structures import copies
 
     generator = torch.Generator().manual_seed(session.seed)
@@ -220,72 +174,6 @@ def extensivity(session: Session) -> Check:
     text = f"{energy.name!r} of two far copies against twice that of one"
     wanted = torch.tensor([alone + other])
     return verdict(session, energy, wanted, torch.tensor([both]), text, 1e-5)
-
-
-def inputs_kept(session: Session) -> Check:
-    """The model does not write into its inputs."""
-    sample = session.samples[0]
-    data = cast(joined(sample.shapes[0], sample.batched), session.dtype)
-    before = {k: v.clone() for k, v in data.to_dict().items() if isinstance(v, Tensor)}
-    session.target.call(data)
-    after = data.to_dict()
-    changed = [k for k, v in before.items() if not _equal(v, after.get(k))]
-    if changed:
-        text = f"it writes into {', '.join(changed)} of its input"
-        return Check("", "broken", text, math.inf, math.inf)
-    return Check("", "holds", "its inputs are as they were after a call")
-
-
-def _equal(before: Tensor, after: object) -> bool:
-    return (
-        isinstance(after, Tensor)
-        and before.shape == after.shape
-        and torch.equal(before.nan_to_num(), after.detach().nan_to_num())
-    )
-
-
-def first_calls(session: Session) -> list[tuple[Values, Values]]:
-    """Outputs of a graph in the very first call, and after a call with another graph.
-
-    The state of the modules is restored in between, so that both start from the same model.
-    """
-    sample = session.samples[0]
-    if not session.target.modules or len(sample.shapes) < 2:
-        return []
-    data, other = (joined(shape, sample.batched) for shape in sample.shapes[:2])
-    for dtype in session.target.precisions:
-        try:
-            with isolated(session.target.modules, dtype):
-                seed_all(session.seed)
-                before = session.target(data, dtype)
-            with isolated(session.target.modules, dtype):
-                session.target(other, dtype)
-                seed_all(session.seed)
-                return [(before, session.target(data, dtype))]
-        except Exception:  # in the other precision it may work
-            continue
-    return []
-
-
-def nothing_kept(session: Session) -> Check:
-    """What the model gives does not depend on the calls before."""
-    sample = session.samples[0]
-    if session.random:
-        raise Skipped("the model is random")
-    shapes = [joined(s, sample.batched) for s in sample.shapes[:2]]
-    others = [joined(s.shapes[0], s.batched) for s in session.samples[1:]]
-    seed_all(session.seed)
-    wanted = session.run(shapes[0])
-    for other in (shapes[-1], *others):
-        session.attempt(other)
-    found = session.run(shapes[0])
-    same = session.run(with_pos(shapes[0], shapes[0].pos.clone()))
-    checks = []
-    for output in session.outputs:
-        for one, two in [(wanted, found), (wanted, same), *session.first]:
-            text = f"{output.name!r} after calls with other graphs"
-            checks.append(verdict(session, output, one[output.name], two[output.name], text, 1e-5))
-    return worst(checks)
 
 
 #: Signature: (session) -> Check

@@ -17,11 +17,12 @@ from torch import Tensor
 from symgnn.audit._cases import Case
 from symgnn.audit._elements import describe
 from symgnn.audit._inputs import MovingInput
-from symgnn.audit._isolation import isolated, random_state_kept
+from symgnn.audit._isolation import random_state_kept
 from symgnn.audit._outputs import Output
 from symgnn.audit._session import Session
-from symgnn.audit._structures import Sample, Structure
+from symgnn.audit._structures import Sample
 from symgnn.audit._targets import Target, target_of
+from symgnn.audit._tensor_graph import TensorGraph
 from symgnn.geometry import TRANSFORMATIONS, Transformation
 from symgnn.store import write_whole
 
@@ -95,7 +96,7 @@ class Counterexample:
             "seed": self.seed,
             "failure": self.failure,
             "sample": self.sample,
-            "pyg": not isinstance(self.case.graphs[0], Structure),
+            "pyg": not isinstance(self.case.graphs[0], TensorGraph),
             "output": _plain(self.output),
             "named": [_plain(name) for name in self.case.named],
         }
@@ -109,13 +110,11 @@ class Counterexample:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counterexample:
         """Read what :meth:`save` wrote."""
-        from symgnn.data._npz import load_npz  # whose package needs more than torch and numpy
-
         path = Path(path)
         if not path.exists():
             raise ValueError(f"{path}: there is no such file")
         try:
-            found = load_npz(path)
+            found = _arrays(path)
             about = json.loads(str(found.pop("about")))
             return cls._of({key: torch.from_numpy(found[key]) for key in found}, about)
         except Exception as error:  # a damaged archive raises almost anything
@@ -164,7 +163,7 @@ class Counterexample:
         session = Session(model, [sample], list(self.case.named), seed=self.seed)
         session.outputs, session.spread = [self.output], {(0, self.output.name): self.spread}
         case = replace(self.case, origin=(0, 0, 0))
-        with random_state_kept(), isolated(model.modules, dtype):
+        with random_state_kept(), model.isolated(dtype):
             session.use(dtype)
             errors = session.errors(case, session.attempt(case.after))
             return float(errors[self.output.name][0].max())
@@ -180,9 +179,19 @@ def different(wanted: float, found: float) -> str:
     return text if digits == 6 else f"{text} (by {abs(found - wanted):.1e})"
 
 
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file; where symgnn's requirements are there, checked before reading."""
+    try:
+        from symgnn.data._npz import load_npz
+    except ImportError:  # torch and numpy alone
+        with np.load(path, allow_pickle=False) as found:
+            return dict(found)
+    return load_npz(path)
+
+
 def _graph(values: dict[str, Tensor], pyg: bool) -> Any:
     if not pyg:
-        return Structure(values)
+        return TensorGraph(values)
     from torch_geometric.data import Data
 
     return Data(**values)

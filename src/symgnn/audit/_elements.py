@@ -52,13 +52,16 @@ def draw(kind: str, data: Graph, generator: Generator, size: float = 1.0) -> Tra
         raise Undefined("there are no rotations in one dimension")
     if kind in ("torsion", "flex") and data.edge_index is None:
         raise Undefined("the data has no edge_index, which says what can move")
-    if kind == "flex":
-        if data.num_nodes > 300:
-            raise Undefined("the graph has more than 300 nodes, too many to look for flexes")
-        return Flex.random(data.pos, data.edge_index, generator=generator, size=0.3 * size)
+    if kind == "flex" and data.num_nodes > 300:
+        raise Undefined("the graph has more than 300 nodes, too many to look for flexes")
     if kind == "affine":
         return Affine.random(data.pos, generator=generator, mu=size)
-    element = TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator)
+    try:
+        if kind == "flex":
+            return Flex.random(data.pos, data.edge_index, generator=generator, size=0.3 * size)
+        element = TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator)
+    except ImportError as error:  # torch and numpy are enough for all others
+        raise Undefined(f"it needs {error.name}: pip install {error.name}") from error
     return element if size == 1 else resized(element, size)
 
 

@@ -22,6 +22,10 @@ VERDICTS = {
 }
 
 
+#: Why a kind was not measured that is in none of the groups that were asked for.
+NOT_ASKED = "it was not asked for"
+
+
 @dataclass
 class Finding:
     """What was measured of one kind of transformation."""
@@ -54,6 +58,11 @@ class Finding:
     def measured(self) -> bool:
         """Whether the verdict is one on a measurement."""
         return self.verdict not in ("unmeasured", "vacuous")
+
+    def largest(self, precision: str) -> float:
+        """The largest error in a precision, that of a search for the worst one included."""
+        own = max(self.errors.get(precision, ()), default=0.0)
+        return max(own, self.error) if precision == max(self.errors, default="") else own
 
     def __str__(self) -> str:
         if not self.measured:

@@ -21,8 +21,8 @@ def main_axes(points: Tensor, reflections: bool) -> Tensor | None:
     """
     n = points.size(1)
     values, vectors = torch.linalg.eigh(points.T @ points)
-    largest = float(values.max())
-    if largest == 0 or bool((values.diff() < SAME * largest).any()):
+    largest = float(values.detach().max())
+    if largest == 0 or bool((values.detach().diff() < SAME * largest).any()):
         return None
     signs = torch.tensor(list(itertools.product((1.0, -1.0), repeat=n))).to(points)
     frames = signs[:, :, None] * vectors.T
@@ -37,14 +37,14 @@ def point_frames(points: Tensor, reflections: bool) -> Tensor:
     of frames turns with the cloud and does not depend on the order of the points. Axes that no
     point reaches are taken in all orders and signs.
     """
-    n, size = points.size(1), float(points.norm(dim=1).max())
+    n, size = points.size(1), float(points.detach().norm(dim=1).max())
     partial = [points.new_zeros(0, n)]
     for _ in range(n):
         longer: list[Tensor] = []
         for axes in partial:
             rest = points - points @ axes.T @ axes
             lengths = rest.norm(dim=1)
-            top = float(lengths.max())
+            top = float(lengths.detach().max())
             if top <= SAME * size:
                 longer.append(axes)
                 continue
@@ -61,8 +61,8 @@ def point_frames(points: Tensor, reflections: bool) -> Tensor:
 def _distinct(found: list[Tensor]) -> list[Tensor]:
     kept: list[Tensor] = []
     for one in found:
-        same = (o for o in kept if o.shape == one.shape)
-        if not any(one.numel() == 0 or float((one - o).abs().max()) < 10 * SAME for o in same):
+        same = [(one - o).detach() for o in kept if o.shape == one.shape]
+        if not any(off.numel() == 0 or float(off.abs().max()) < 10 * SAME for off in same):
             kept.append(one)
     return kept
 

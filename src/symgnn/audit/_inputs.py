@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from symgnn.audit._representations import canonical, matrices, size_of
-from symgnn.audit._structures import OF_GRAPHS, cell_keys
+from symgnn.audit._structures import cell_keys
+from symgnn.audit._tensor_graph import OF_GRAPHS
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph

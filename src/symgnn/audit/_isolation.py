@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+#: What a model may keep things in.
+Container = dict[Any, Any] | list[Any] | set[Any]
+
 
 @contextmanager
-def isolated(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
+def isolated(roots: list[nn.Module], dtype: torch.dtype | None) -> Iterator[None]:
     """Inside, the modules are in eval mode and of the type; afterwards they are as they were.
+
+    With None, they keep their type: what calls them makes inputs of that type.
 
     Parameters and buffers get other memory meanwhile, so that in-place writes of a forward are
     undone too. Tensors of a lower precision than most keep it: they are meant to have it.
@@ -31,10 +36,11 @@ def isolated(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
     default = torch.get_default_dtype()
 
     def other(tensor: Tensor) -> Tensor:
-        return tensor.detach().to(dtype if tensor.dtype == main else tensor.dtype, copy=True)
+        own = tensor.dtype if dtype is None or tensor.dtype != main else dtype
+        return tensor.detach().to(own, copy=True)
 
     try:
-        torch.set_default_dtype(dtype)
+        torch.set_default_dtype(default if dtype is None else dtype)
         for parameter in parameters:
             parameter.grad = None
             parameter.data = other(parameter)
@@ -50,8 +56,7 @@ def isolated(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
     finally:
         torch.set_default_dtype(default)
         for container, content in inside:
-            container.clear()
-            (container.extend if isinstance(container, list) else container.update)(content)
+            _restore(container, content)
         for module, own in state:
             module.__dict__.clear()
             module.__dict__.update(own)
@@ -64,6 +69,22 @@ def isolated(roots: list[nn.Module], dtype: torch.dtype) -> Iterator[None]:
             parameter.data, parameter.grad = value, None
             parameter.requires_grad_(requires_grad)
             parameter.grad = grad
+
+
+@contextmanager
+def contents_kept(containers: Sequence[Container]) -> Iterator[None]:
+    """Afterwards, the containers have what they had before."""
+    before = [(container, container.copy()) for container in containers]
+    try:
+        yield
+    finally:
+        for container, content in before:
+            _restore(container, content)
+
+
+def _restore(container: Container, content: Any) -> None:
+    container.clear()
+    (container.extend if isinstance(container, list) else container.update)(content)
 
 
 def is_script(module: nn.Module) -> bool:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
 from symgnn.audit._cases import Case
 from symgnn.audit._misfits import is_odd, misfit
 from symgnn.audit._recording import Event, Place, can_be_recorded, first_place, recorded
@@ -64,7 +62,7 @@ def locate(session: Session, case: Case, error: float) -> Located:
             errors[k] = _event_error(runs, cases, k)
         return errors[k]
 
-    eps = torch.finfo(session.dtype).eps
+    eps = session.target.coarsest(session.dtype)
     tolerance = math.sqrt(min(error, 1.0) * 100 * eps)
     in_function = not any(session.target.function is module for module in modules)
     place = first_place(before, after, lambda k: error_of(k) <= tolerance, in_function)

@@ -24,22 +24,41 @@ def modules_in(function: Any) -> list[nn.Module]:
     Looked through are closures, defaults, the globals that a function names, `functools.partial`,
     bound methods, containers and the attributes of objects, up to :data:`DEPTH` steps away.
     """
-    found: dict[int, nn.Module] = {}
+    found = {id(v): v for v in _reached(function, DEPTH) if isinstance(v, nn.Module)}
+    inside = {id(m) for root in found.values() for m in root.modules() if m is not root}
+    return [module for key, module in found.items() if key not in inside]
+
+
+def containers_in(function: Any) -> list[dict[Any, Any] | list[Any] | set[Any]]:
+    """The dictionaries, lists and sets in which a function that is no module may keep things.
+
+    The attributes of objects are among them.
+    """
+    found: dict[int, Any] = {}
+    for value in _reached(function, 3):
+        own = value
+        if not isinstance(value, dict | list | set):
+            plain = isinstance(value, nn.Module) or inspect.isfunction(value) or _is_opaque(value)
+            own = None if plain else getattr(value, "__dict__", None)
+        if isinstance(own, dict | list | set):
+            found[id(own)] = own
+    return list(found.values())
+
+
+def _reached(function: Any, depth: int) -> Iterator[Any]:
+    """All values up to some steps away; modules are not looked into."""
     seen: set[int] = set()
     level: list[Any] = [function]
-    for _ in range(DEPTH + 1):
+    for _ in range(depth + 1):
         following: list[Any] = []
         for value in level:
             if id(value) in seen or len(seen) > LIMIT:
                 continue
             seen.add(id(value))
-            if isinstance(value, nn.Module):
-                found[id(value)] = value
-            else:
+            yield value
+            if not isinstance(value, nn.Module):
                 following += _held(value)
         level = following
-    inside = {id(m) for root in found.values() for m in root.modules() if m is not root}
-    return [module for key, module in found.items() if key not in inside]
 
 
 def _held(value: Any) -> Iterable[Any]:

@@ -32,7 +32,7 @@ def tensors_in(
     """The tensors inside containers, by name; of a graph, those that `data` does not have too."""
     if depth > 8:
         return
-    if hasattr(out, "to_dict") and hasattr(out, "num_nodes"):  # a PyG Data, or a Structure
+    if hasattr(out, "to_dict") and hasattr(out, "num_nodes"):  # a PyG Data, or a TensorGraph
         values = {k: v for k, v in out.to_dict().items() if isinstance(v, Tensor)}
         out = _changed(values, data) or values
     elif isinstance(out, Mapping) and data is not None:
@@ -40,7 +40,7 @@ def tensors_in(
         if len(values) == len(out):
             out = _changed(values, data) or values
     if isinstance(out, Tensor):
-        yield name or "output", out
+        yield name or "output", out if out.layout == torch.strided else out.to_dense()
     elif isinstance(out, bool | int | float | np.ndarray | np.generic):
         array = np.asarray(out)
         if array.dtype.kind in "biufc":

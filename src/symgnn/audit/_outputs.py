@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from symgnn._argument_checks import suggestion
 from symgnn.audit._cases import Case
-from symgnn.audit._representations import blocks_of, canonical, matrices, parse_irreps, size_of
+from symgnn.audit._representations import blocks_of, matrices, parse_irreps, size_of
 
-PLACES = ("graph", "node", "edge")
-#: Types that a name rules out: an energy that changes its sign in a mirror is a fault.
-NEVER = {
-    "energy": ("pseudoscalar",),
-    "energies": ("pseudoscalar",),
-    "force": ("pseudovector", "coordinates"),
-    "dipole": ("pseudovector", "coordinates"),
-    "velocit": ("pseudovector",),
-    "charge": ("pseudoscalar",),
-}
+if TYPE_CHECKING:
+    from symgnn.audit._structures import Graph
 
-
-#: Types that a name asks for, where nothing fits.
-USUAL = {
-    "energy": ("invariant",),
-    "force": ("vector",),
-    "dipole": ("vector",),
-    "stress": ("voigt", "tensor"),
-    "virial": ("voigt", "tensor"),
-    "polarizab": ("tensor", "voigt"),
-}
+PLACES = ("graph", "node", "edge", "pair")
 
 
 @dataclass(frozen=True)
@@ -43,7 +26,7 @@ class Output:
     Attributes:
         name: The name in the model's answer.
         type: One of :data:`symgnn.audit._representations.TYPES`, or irreps.
-        place: "graph", "node" or "edge".
+        place: "graph", "node", "edge", or "pair" where the first two axes run over nodes.
         axes: The axes of the components, which may hold several values in a row; none for
             invariants.
         rows: False where the first axis does not run over graphs, nodes or edges.
@@ -68,21 +51,35 @@ class Output:
         """Whether the type is one in e3nn's notation."""
         return parse_irreps(self.type) is not None
 
+    def has_rows_for(self, value: Tensor, graphs: Sequence[Graph]) -> bool:
+        """Whether a value has as many rows as the graphs have nodes or edges."""
+        if not self.rows or not value.dim():
+            return True
+        if self.place == "graph":
+            return True
+        name = "num_edges" if self.place == "edge" else "num_nodes"
+        count = sum(getattr(graph, name) for graph in graphs)
+        axes = 2 if self.place == "pair" else 1
+        return value.shape[:axes] == (count,) * axes
+
     def expected(self, value: Tensor, case: Case) -> Tensor:
         """What has to come out after, if `value` came out before."""
         n = case.graphs[0].pos.size(1)
         if self.type != "invariant":
             value = self._joined(self._moved(self.parts(value, n), case), value)
-        rows = {"node": case.nodes, "edge": case.edge_order}.get(self.place)
-        if rows is None:
+        if not self.rows or self.place == "graph":
             return value
-        return value[rows] if self.rows else value
+        if self.place == "edge":
+            return value[case.edge_order]
+        value = value[case.nodes]
+        return value[:, case.nodes] if self.place == "pair" else value
 
     def _moved(self, parts: Tensor, case: Case) -> Tensor:
+        place = "node" if self.place == "pair" else self.place
         if self.type == "coordinates":
-            channels = [case.points(self.place, parts[:, c]) for c in range(parts.size(1))]
+            channels = [case.points(place, parts[:, c]) for c in range(parts.size(1))]
             return torch.stack(channels, 1)
-        turn = matrices(self.type, case.linear(self.place))
+        turn = matrices(self.type, case.linear(place))
         if self.basis is not None:
             turn = self.basis @ turn @ torch.linalg.pinv(self.basis)
         return torch.einsum("rij,rcj->rci", turn, parts)
@@ -119,6 +116,8 @@ class Output:
         parts = self.parts(change, n)
         if parts.numel() == 0:
             return torch.zeros(0, dtype=torch.float64)
+        if self.place == "pair":  # both axes of nodes are rows
+            parts = parts.reshape(len(parts) ** 2, -1, parts.size(2))
         sizes = blocks_of(self.type, n) if self.basis is None else [parts.size(2)]
         return torch.cat([function(part) for part in parts.split(sizes, 2)])
 
@@ -129,10 +128,13 @@ def candidates(name: str, value: Tensor, case: Case) -> list[Output]:
         "graph": len(case.graphs),
         "node": sum(graph.num_nodes for graph in case.graphs),
         "edge": sum(graph.num_edges for graph in case.graphs),
+        "pair": -2,
     }
     n = case.graphs[0].pos.size(1)
     first = value.size(0) if value.dim() else -1
     found: list[Output] = []
+    if len(case.graphs) == 1 and value.shape[:2] == (counts["node"], counts["node"]):
+        counts["pair"] = first
     places = [(p, True) for p in PLACES if counts[p] == first]
     if not places or (len(case.graphs) == 1 and counts["graph"] != first):
         places.append(("graph", False))
@@ -141,7 +143,8 @@ def candidates(name: str, value: Tensor, case: Case) -> list[Output]:
         if not rows and len(case.graphs) > 1:
             continue
         plain = Output(name, "pseudoscalar", place, rows=rows)
-        for type_, axes in _layouts(value, rows, n):
+        start = 2 if place == "pair" else int(rows)  # the first axis that may hold components
+        for type_, axes in _layouts(value, start, n):
             basis = _upper(n) if type_ == "upper" else None
             type_ = "voigt" if type_ == "upper" else type_
             found.append(replace(plain, type=type_, axes=axes, basis=basis))
@@ -149,9 +152,9 @@ def candidates(name: str, value: Tensor, case: Case) -> list[Output]:
     return found
 
 
-def _layouts(value: Tensor, rows: bool, n: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _layouts(value: Tensor, start: int, n: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The types with components that the shape allows, each with the axes of the components."""
-    free = list(range(1 if rows else 0, value.dim()))
+    free = list(range(start, value.dim()))
     axes = [a for a in free if value.size(a) % n == 0]
     exact = [a for a in axes if value.size(a) == n] or axes[-1:]
     for axis in exact:
@@ -181,96 +184,3 @@ def _upper(n: int) -> Tensor:
     for row, pair in enumerate(upper):
         matrix[row, voigt.index(pair)] = 1.0
     return matrix
-
-
-def told(name: str, text: str, options: Sequence[Output], value: Tensor, n: int) -> list[Output]:
-    """The candidates that fit what the user said, such as "vector" or "vector per edge"."""
-    kind, _, place = text.partition(" per ")
-    kind = canonical(kind, name, "outputs", n)
-    if place and place not in PLACES:
-        raise ValueError(
-            f"outputs: {name!r} is said to be per {place!r}; choose ' per graph', ' per node' or "
-            "' per edge'"
-        )
-    named = "tensor" if kind == "symmetric tensor" else kind
-    fits = [o for o in options if o.type == named and o.basis is None and place in ("", o.place)]
-    if parse_irreps(kind) is not None:
-        fits = [o for o in _with_irreps(kind, options, value, n) if place in ("", o.place)]
-    if not fits:
-        can = ", ".join(dict.fromkeys(str(o) for o in options))
-        raise ValueError(
-            f"outputs: {name!r} cannot be {text!r} by its shape {list(value.shape)}, only {can}, "
-            "or irreps"
-        )
-    return [replace(o, type=kind, known="told") for o in fits]
-
-
-def _with_irreps(irreps: str, options: Sequence[Output], value: Tensor, n: int) -> Iterator[Output]:
-    size = size_of(irreps, n)
-    for plain in [o for o in options if o.type == "invariant"]:
-        free = range(1 if plain.rows else 0, value.dim())
-        axes = [a for a in free if value.size(a) == size]
-        axes = axes or [a for a in free if value.size(a) % size == 0][-1:]
-        if size == 1:
-            yield replace(plain, type=irreps, axes=())
-            continue
-        for axis in axes[-1:]:
-            yield replace(plain, type=irreps, axes=(axis,))
-
-
-def chosen_names(found: Sequence[str], outputs: Mapping[str, str] | str | None) -> dict[str, str]:
-    """Each output to audit with what the user said of it, "" where nothing."""
-    if outputs is None:
-        return dict.fromkeys(found, "")
-    if isinstance(outputs, str):
-        if len(found) > 1:
-            raise ValueError(f"outputs: there are {', '.join(found)}; pass a type for each by name")
-        return {found[0]: outputs}
-    for name in outputs:
-        if name not in found:
-            hint = suggestion(name, found, cutoff=0.4, listed=True)
-            raise ValueError(f"outputs: the model gives no {name!r}; {hint}")
-    return dict(outputs)
-
-
-def ruled_out(option: Output) -> bool:
-    """Whether the name of an output says that it cannot be of this type."""
-    last = option.name.rpartition(".")[2].lower()
-    return any(word in last and option.type in types for word, types in NEVER.items())
-
-
-def _usual(option: Output) -> bool:
-    last = option.name.rpartition(".")[2].lower()
-    return any(word in last and option.type in types for word, types in USUAL.items())
-
-
-def choose(
-    options: Sequence[Output], mismatch: Mapping[str, Sequence[float]], tolerance: float
-) -> tuple[Output, float]:
-    """The candidate that fits best, and its error under rotations.
-
-    `mismatch` has an error for each candidate and each of "permutation", "rotation", "reflection"
-    and "translation".
-    """
-
-    def best(left: list[int], kind: str) -> list[int]:
-        errors = mismatch[kind]
-        least = min(errors[k] for k in left)
-        return [k for k in left if errors[k] <= max(4 * least, tolerance)]
-
-    left = [
-        k for k, option in enumerate(options) if option.known == "told" or not ruled_out(option)
-    ]
-    if len({option.place for option in options}) > 1:
-        left = best(left, "permutation")
-    if min(mismatch["rotation"][k] for k in left) > tolerance:
-        left = [k for k in left if _usual(options[k])] or left
-    left = best(left, "rotation")
-    kept = [k for k in left if mismatch["translation"][k] <= tolerance]
-    left = kept or sorted(left, key=lambda k: mismatch["translation"][k])[:1]
-    kept = [k for k in left if mismatch["reflection"][k] <= tolerance]
-    index = (kept or left)[0]
-    found, error = options[index], mismatch["rotation"][index]
-    several = len({o.type for o in options} - {"pseudoscalar"}) > 1
-    unclear = error > 0.1 and several and found.known == "inferred"
-    return (replace(found, known="unclear") if unclear else found), error

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from symgnn.audit._check_verdicts import TOLERANCE, Skipped, energy_of, trusted, verdict, worst
+from symgnn.audit._derivatives import derivative
 from symgnn.audit._findings import Check
 from symgnn.audit._outputs import Output
 from symgnn.audit._session import Session
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 def _periodic(session: Session) -> tuple[Graph, str, Tensor]:
     """The graph, the name of its cell, and the cell `[n, n]`."""
-    from symgnn.audit._consistency import Skipped
-
     sample = session.samples[0]
     graph = sample.shapes[min(1, len(sample.shapes) - 1)][0]
     keys = list(cell_keys(graph))
@@ -47,8 +47,6 @@ def _with_cell(graph: Graph, key: str, cell: Tensor) -> Graph:
 def _compare(
     session: Session, before: dict[str, Tensor], after: dict[str, Tensor], text: str
 ) -> Check:
-    from symgnn.audit._consistency import verdict, worst
-
     found = [
         verdict(session, o, before[o.name], after[o.name], f"{o.name!r} {text}")
         for o in session.outputs
@@ -58,8 +56,6 @@ def _compare(
 
 def stress_and_energy(session: Session) -> Check:
     """Stress equals dE/dstrain over the volume."""
-    from symgnn.audit._consistency import Skipped, derivative, energy_of, verdict
-
     graph, key, cell = _periodic(session)
     energy = energy_of(session)
     named = [o for o in session.outputs if "stress" in o.name.lower()]
@@ -70,6 +66,7 @@ def stress_and_energy(session: Session) -> Check:
     volume = float(torch.linalg.det(cell).abs())
     n = session.n
     wanted = torch.zeros(n, n, dtype=torch.float64)
+    uncertainties = []
     for i in range(n):
         for j in range(i, n):
 
@@ -81,12 +78,16 @@ def stress_and_energy(session: Session) -> Check:
                 moved = _with_cell(moved, key, cell @ strain)
                 return float(_run(session, moved)[energy.name].sum())
 
-            wanted[i, j] = wanted[j, i] = derivative(strained, 1e-3) / volume
+            slope, uncertainty = derivative(strained, 1e-3)
+            wanted[i, j] = wanted[j, i] = slope / volume
+            uncertainties.append(uncertainty / volume)
     if stress.type == "voigt":
         rows, columns = [0, 1, 2, 1, 0, 0], [0, 1, 2, 2, 2, 1]
         wanted = wanted[rows, columns] if n == 3 else wanted[[0, 1, 0], [0, 1, 1]]
     text = f"{stress.name!r} against d {energy.name!r} / d strain over the volume"
-    return verdict(session, stress, wanted.reshape(value.shape), value, text, 1e-3)
+    rough = trusted(session, stress, uncertainties)
+    wanted = wanted.reshape(value.shape)
+    return verdict(session, stress, wanted, value, text, TOLERANCE["stress"], rough)
 
 
 def lattice_shifts(session: Session) -> Check:
@@ -110,13 +111,9 @@ def equivalent_cells(session: Session) -> Check:
 
 def supercells(session: Session) -> Check:
     """Two cells side by side have twice the energy, and the same for each atom."""
-    from symgnn.audit._consistency import verdict, worst
-
     graph, key, cell = _periodic(session)
     double = copies(graph, torch.stack([torch.zeros(session.n).double(), cell[0]]), periodic=True)
     if double is None:
-        from symgnn.audit._consistency import Skipped
-
         raise Skipped("it is not known how to double the structure")
     wide = cell.clone()
     wide[0] *= 2
@@ -135,8 +132,6 @@ def supercells(session: Session) -> Check:
         text = f"{output.name!r} of two cells side by side"
         found.append(verdict(session, output, wanted, after[output.name], text))
     if not found:
-        from symgnn.audit._consistency import Skipped
-
         raise Skipped("no output is an energy, a stress or belongs to nodes")
     return worst(found)
 

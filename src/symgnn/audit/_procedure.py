@@ -10,16 +10,15 @@ import torch
 from symgnn.audit._cases import Case
 from symgnn.audit._elements import SIZED
 from symgnn.audit._explaining import explain
-from symgnn.audit._findings import Finding
-from symgnn.audit._isolation import isolated
+from symgnn.audit._findings import NOT_ASKED, Finding
+from symgnn.audit._judging import judge, rounding_warnings
 from symgnn.audit._precision import coarse
 from symgnn.audit._representations import Undefined
 from symgnn.audit._session import Failure, Session
-from symgnn.audit._settling import find_random, reacts_to_features, settle_outputs
-from symgnn.audit._verdicts import JUMP, ORDER, ROUNDING, Evidence
-from symgnn.audit._worst_search import climbed, rotated, rotations
+from symgnn.audit._settling import find_random, hints, reacts_to_features, settle_outputs
+from symgnn.audit._verdicts import APPROXIMATE, Evidence
+from symgnn.audit._worst_search import climbed, rotated, rotations, stands_out
 from symgnn.geometry import KINDS
-from symgnn.geometry.symmetry import plural
 
 #: Sizes of transformations at which errors are measured, relative to the usual one.
 SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -49,6 +48,7 @@ class Procedure:
         self.evidence: dict[str, dict[tuple[int, str], Evidence]] = {}
         self.worst: dict[str, dict[tuple[int, str], tuple[float, Case]]] = {}
         self.warnings: list[str] = []
+        self.hints: list[str] = []  # on outputs that fit no type
         self.stochastic = ""
         self.reacts_to_features = False
 
@@ -74,7 +74,7 @@ class Procedure:
         """
         session = self.session
         first, last = not session.outputs, dtype == session.target.precisions[-1]
-        with isolated(session.target.modules, dtype):
+        with session.target.isolated(dtype):
             session.use(dtype)
             try:
                 if first:
@@ -93,6 +93,12 @@ class Procedure:
             if first:
                 if dtype == torch.float64 and not self.constant and not self.stochastic:
                     self.warnings += filter(None, [coarse(session)])
+                found = [finding.verdict for finding in self.findings.values()]
+                session.single = (
+                    "single" in found
+                    or any("single precision" in warning for warning in self.warnings)
+                    or session.target.coarsest(dtype) > torch.finfo(dtype).eps
+                )
                 if after is not None:
                     after()
                 self.step()
@@ -119,10 +125,17 @@ class Procedure:
                     f"{failure.reason.partition(': ')[2] or failure.reason}"
                 )
         settle_outputs(session, self.asked)
+        self.hints = hints(session)
         session.jitter = {
             o.name: o.peaks(raw[o.name], session.n) for o in session.outputs if o.name in raw
         }
         for index in reversed(range(len(session.samples))):
+            sample, own = session.samples[index], session.at(index, 0)
+            if sample.grown and not all(
+                o.has_rows_for(own[o.name], sample.graphs) for o in session.outputs
+            ):
+                del session.samples[index]  # it makes edges of its own
+                continue
             try:
                 session.measure_spread(index)
             except (ValueError, KeyError, RuntimeError):
@@ -136,7 +149,7 @@ class Procedure:
     def measure_kind(self, kind: str, first: bool) -> None:
         """The errors of many elements of a kind, on every sample."""
         if kind not in self.kinds:
-            self.findings[kind] = Finding(kind, "unmeasured", reason="it was not asked for")
+            self.findings[kind] = Finding(kind, "unmeasured", reason=NOT_ASKED)
         finding = self.findings.get(kind)
         if finding is not None and finding.verdict == "unmeasured":
             return
@@ -180,7 +193,24 @@ class Procedure:
             largest.append(self._note(kind, case, after, precision))
             if not isinstance(after, Failure) and (number < 2 or number % 3 == 0):
                 self._note_rounding(kind, index, precision, session.rounding(case, after))
+        self._note_rounding_of_worst(kind, index, precision)
         return largest
+
+    def _note_rounding_of_worst(self, kind: str, index: int, precision: str) -> None:
+        """Look closer at rounding where an error is small and yet more than what rounding did.
+
+        A root of a sum that cancels, as on the diagonal of `torch.cdist`, is rough at few places.
+        """
+        session = self.session
+        for output in session.outputs:
+            evidence = self.evidence.get(kind, {}).get((index, output.name))
+            if evidence is None or not 0 < evidence.excess(precision) < APPROXIMATE:
+                continue
+            case = self.worst[kind][index, output.name][1]
+            after = session.attempt(case.after)
+            if not isinstance(after, Failure):
+                found = session.rounding(case, after, repeats=8)
+                self._note_rounding(kind, index, precision, found)
 
     def _note(self, kind: str, case: Case, after: Any, precision: str) -> float:
         """Add the errors of one element to the evidence; give the largest."""
@@ -208,71 +238,22 @@ class Procedure:
                 evidence.add_rounding(precision, rounding)
 
     def _judge(self, finding: Finding) -> None:
-        """The verdict of the worst output; "vacuous" where none reacts to the coordinates."""
-        evidence = self.evidence[finding.kind]
-        judged = []
-        for key, one in evidence.items():
-            verdict, error, rounding = one.judge(self.native)
-            if verdict == "approximate" and self._is_calculator:
-                verdict = self._single(finding.kind, *key, one) or verdict
-            judged.append((ORDER.index(verdict), error, rounding, key))
-        given = [one for one in judged if not self.session.samples[one[3][0]].grown]
-        if any(rank > 1 for rank, *_ in given):
-            judged = given  # copies side by side tell of faults that were not seen before
-        finding.outputs, finding.absolute, finding.verdicts = {}, {}, {}
-        for rank, error, _, (index, name) in judged:
-            finding.outputs[name] = max(error, finding.outputs.get(name, 0.0))
-            absolute = evidence[index, name].absolute
-            finding.absolute[name] = max(absolute, finding.absolute.get(name, 0.0))
-            known = ORDER.index(finding.verdicts.get(name, "rounding"))
-            finding.verdicts[name] = ORDER[max(known, rank)]
-        order = {key: not self.session.samples[key[0]].grown for key in evidence}
-        decides = max(judged, key=lambda one: (one[0], order[one[3]], one[1]))
-        rank, finding.error, rounding, finding.key = decides
-        finding.verdict = ORDER[rank]
-        best = "float64" if "float64" in finding.errors else "float32"
-        for precision in finding.errors:
-            own = evidence[finding.key].rounding.get(precision)
-            finding.rounding[precision] = float(own.max()) if own is not None and len(own) else 0.0
-        finding.rounding[best] = rounding
-        reacts = any(one.reacts for one in evidence.values())
-        if finding.kind == "permutation":
-            reacts = reacts or self.reacts_to_features
-        if rank <= 1 and not reacts:
-            finding.verdict = "vacuous"
-            finding.reason = (
-                "no output depends on the coordinates here; pass a structure whose nodes interact"
-            )
-
-    @property
-    def _is_calculator(self) -> bool:
-        return self.session.target.precisions == (torch.float64,)
-
-    def _single(self, kind: str, index: int, name: str, evidence: Evidence) -> str:
-        """ "single" where the error is lost in what rounding to float32 does to a calculator."""
-        if "float32" not in evidence.rounding:
-            case = self.worst[kind][index, name][1]
-            after = self.session.attempt(case.after)
-            if isinstance(after, Failure):
-                return ""
-            eps = torch.finfo(torch.float32).eps
-            found = self.session.rounding(case, after, eps)
-            if name in found:
-                evidence.add_rounding("float32", found[name])
-        verdict = evidence.judge("float32")[0]
-        return verdict if verdict != "broken" else ""
+        kind, features = finding.kind, self.reacts_to_features
+        evidence, worst = self.evidence[kind], self.worst[kind]
+        judge(self.session, finding, evidence, worst, self.native, features)
 
     def _search(self, finding: Finding) -> None:
         """Try many more rotations; where one has an error, look for a larger one near it."""
         session, precision = self.session, precision_name(self.session.dtype)
         if self.search <= 0 or session.n < 2 or finding.verdict in ("vacuous", "broken"):
             return
+        known = self.evidence["rotation"]
         for index, sample in enumerate(session.samples):
             count = self.search if index == 0 and not sample.grown else self.search // 4
             for number, element in enumerate(rotations(session, index, count)):
                 case = rotated(session, index, element, number)
                 after = session.attempt(case.after)
-                if self._stands_out(case, after, precision):
+                if stands_out(session, known, case, after, precision):
                     self._note("rotation", case, after, precision)
         self._judge(finding)
         if finding.verdict == "approximate":
@@ -282,25 +263,6 @@ class Procedure:
                 case, error = climbed(session, case, error)
                 self._note("rotation", case, session.attempt(case.after), precision)
                 self._judge(finding)
-
-    def _stands_out(self, case: Case, after: Any, precision: str) -> bool:
-        """Whether an error is more than rounding, in general and for this very transformation."""
-        known = self.evidence["rotation"]
-        own: Mapping[str, torch.Tensor] | None = None
-        for name, (error, _) in self.session.errors(case, after).items():
-            rounding = known[case.origin[0], name].rounding.get(precision)
-            usual = rounding if rounding is not None and rounding.shape == error.shape else 0.0
-            if bool((error <= ROUNDING * usual).all()):
-                continue
-            if isinstance(after, Failure):
-                return True
-            own = self.session.rounding(case, after) if own is None else own
-            here = own.get(name)
-            if here is None or here.shape != error.shape or float(here.max()) > JUMP:
-                return True
-            if bool((error > ROUNDING * torch.maximum(here, torch.as_tensor(usual))).any()):
-                return True
-        return False
 
     def _grow(self, finding: Finding) -> None:
         """The error against the size of the transformation."""
@@ -319,29 +281,11 @@ class Procedure:
 
     def conclude(self) -> None:
         """What both precisions together say."""
-        largest: dict[str, float] = {}
         for finding in self.findings.values():
-            if finding.holds:  # which it may not have been in the first alone
+            if finding.holds:  # which it may not have been in the first precision alone
                 finding.where = finding.counterexample = None
                 finding.suggestion = finding.not_located = ""
-                for precision, value in finding.rounding.items():
-                    largest[precision] = max(value, largest.get(precision, 0.0))
-        single = [plural(f.kind) for f in self.findings.values() if f.verdict == "single"]
-        if single:
-            self.warnings.append(
-                f"{', '.join(single)}: hold to the rounding of float32, but not of float64; does "
-                "the model hold constants in float32?"
-            )
-        if largest.get("float64", 0.0) > JUMP:
-            self.warnings.append(
-                "outputs jump: they change by more than 0.001 of how much they vary when the "
-                "coordinates are rounded to float64"
-            )
-        elif largest.get("float32", 0.0) > 0.1:
-            self.warnings.append(
-                f"in float32, rounding changes outputs by up to {largest['float32']:.2g} of how "
-                "much they vary with the coordinates"
-            )
+        self.warnings += rounding_warnings(self.session, list(self.findings.values()))
 
 
 def precision_name(dtype: torch.dtype) -> str:

@@ -35,12 +35,19 @@ _SEARCH = ("radius", "neighbo", "knn", "graph", "search", "capped")
 
 def suggestion(session: Session, finding: Finding) -> str:
     """A fix in one sentence; "" where none is known."""
+    if finding.kind == "reflection" and _is_mirrored_stress(finding):
+        return (
+            f"{finding.key[1]}: it changes its sign in a left-handed cell, which a mirror image "
+            "has; divide by the absolute value of the volume"
+        )
     if finding.where is None:
         return ""
     module = _module(session, finding.where.module)
     name, kind = finding.where.module or type(module).__name__, finding.kind
     if kind == "permutation":
         return _for_order(module, name, finding)
+    if kind == "reflection" and "in the function itself" in str(finding.where):
+        return ""
     if kind == "reflection":
         return (
             f"{name}: a feature that changes its sign in a mirror is mixed with ones that do not; "
@@ -49,6 +56,16 @@ def suggestion(session: Session, finding: Finding) -> str:
     if kind in ("translation", "rotation"):
         return _for_space(module, name, kind, finding)
     return ""
+
+
+def _is_mirrored_stress(finding: Finding) -> bool:
+    example = finding.counterexample
+    if example is None or "stress" not in finding.key[1].lower():
+        return False
+    wanted, found = example.expected, example.after
+    if wanted.shape != found.shape:
+        return False
+    return bool((wanted + found).abs().max() <= 1e-3 * wanted.abs().max())
 
 
 def _module(session: Session, name: str) -> nn.Module | None:

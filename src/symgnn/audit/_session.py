@@ -51,6 +51,7 @@ class Session:
     constant: set[tuple[int, str]] = field(default_factory=set)  # which do not react
     jitter: dict[str, Tensor] = field(default_factory=dict)  # between equal calls, per channel
     random: bool = False
+    single: bool = False  # whether it computes in float32 inside, whatever it is given
     calls: int = 0
     first: list[tuple[Values, Values]] = field(default_factory=list)  # of the same graph
 
@@ -136,7 +137,8 @@ class Session:
         """How much each output varies over the shapes of a sample, and whether at all."""
         sample, eps = self.samples[index], torch.finfo(self.dtype).eps
         first = self.at(index, 0)
-        near = self.attempt(self._rounded(joined(sample.shapes[0], sample.batched), eps, 0))
+        given = joined(sample.shapes[0], sample.batched)
+        near = [self.attempt(self.rounded(given, eps, seed)) for seed in range(4)]
         for output in self.outputs:
             value = first[output.name]
             others = [self.at(index, k).get(output.name) for k in range(1, len(sample.shapes))]
@@ -150,15 +152,19 @@ class Session:
             moves = [output.deviations(change, self.n) for change in same]
             spread = torch.stack(moves).median(0).values if moves else torch.zeros_like(size)
             noise = torch.zeros_like(size)
-            if not isinstance(near, Failure) and near[output.name].shape == value.shape:
-                noise = output.peaks(near[output.name] - value, self.n)
+            for other in near:
+                if not isinstance(other, Failure) and other[output.name].shape == value.shape:
+                    peaks = output.peaks(other[output.name] - value, self.n)
+                    noise = torch.maximum(noise, peaks)
             none = spread <= 8 * eps * size + 4 * noise
             if bool(none.all()):
                 self.constant.add((index, output.name))
             elif (index, output.name) in self.constant:
                 self.constant.discard((index, output.name))
             floor = 1e-10 * float(spread.max()) if len(spread) else 0.0
-            spread = torch.where(none, torch.maximum(size, spread), spread).clamp(min=floor)
+            # a channel that does not react may be zero but for noise: the others give the scale
+            whole = torch.maximum(size, spread).max() if len(spread) else 0.0
+            spread = torch.where(none, whole, spread).clamp(min=floor)
             self.spread[index, output.name] = torch.where(spread > 0, spread, 1.0)
 
     def error(self, output: Output, sample: int, expected: Tensor, found: Tensor) -> Tensor:
@@ -198,7 +204,7 @@ class Session:
         found = self.errors(case, self.attempt(case.after))
         return max((float(error.max()) for error, _ in found.values() if len(error)), default=0.0)
 
-    def _rounded(self, data: Graph, eps: float, seed: int) -> Graph:
+    def rounded(self, data: Graph, eps: float, seed: int) -> Graph:
         """The graph with its coordinates rounded once more."""
         generator = torch.Generator().manual_seed(seed)
         noise = torch.randn(data.pos.shape, generator=generator, dtype=torch.float64)
@@ -213,7 +219,7 @@ class Session:
         sample, own = case.origin[0], torch.finfo(self.dtype).eps
         found: dict[str, Tensor] = {}
         for repeat in range(repeats):
-            near = self._rounded(case.after, eps or own, case.origin[2] + 7919 * repeat)
+            near = self.rounded(case.after, eps or own, case.origin[2] + 7919 * repeat)
             other = self.attempt(near)
             if isinstance(other, Failure):
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,10 +11,11 @@ import torch
 from torch import Tensor
 
 from symgnn.audit._cases import Case
+from symgnn.audit._choosing import SINGLE, choose, chosen_names, told
 from symgnn.audit._fitting import elements as fitted_elements
 from symgnn.audit._fitting import fit_representation
 from symgnn.audit._inputs import followed
-from symgnn.audit._outputs import Output, candidates, choose, chosen_names, told
+from symgnn.audit._outputs import Output, candidates
 from symgnn.audit._recording import first_random, recorded
 from symgnn.audit._session import Failure, Session, Values
 from symgnn.audit._structures import deformed, joined
@@ -75,6 +77,10 @@ def settle_outputs(session: Session, asked: Mapping[str, str] | str | None) -> N
     tolerance = 1e4 * torch.finfo(session.dtype).eps
     for name, text in chosen_names(list(base), asked).items():
         value = base[name]
+        if not value.numel():
+            if text or len(base) == 1:
+                raise ValueError(f"model: {name!r} is empty for the data; nothing to compare")
+            continue
         options = candidates(name, value, cases["rotation"][0])
         if text:
             options = told(name, text, options, value, session.n)
@@ -89,9 +95,54 @@ def settle_outputs(session: Session, asked: Mapping[str, str] | str | None) -> N
             for use, own in cases.items()
         }
         output, error = choose(options, errors, tolerance)
-        if not text and error > tolerance and session.n == 3:
+        if not text and error > max(tolerance, SINGLE) and session.n == 3:
             output = _fitted(session, output, options, tolerance) or output
         session.outputs.append(_symmetric(session, output))
+
+
+def hints(session: Session) -> list[str]:
+    """For outputs that fit no type, what they may be meant to be."""
+    found = []
+    for output in session.outputs:
+        if output.known != "unclear":
+            continue
+        order = _order_of_axes(session, output) if 1 < session.n < 4 else ""
+        if order:
+            found.append(
+                f"{output.name!r}: moves like vectors whose components are in the order {order}; "
+                "the coordinates have another one"
+            )
+        else:
+            found.append(
+                f"{output.name!r}: fits no type, and is judged as {output.type}; say what it is "
+                f"meant to be with outputs={{{output.name!r}: ...}}"
+            )
+    return found
+
+
+def _order_of_axes(session: Session, output: Output) -> str:
+    """The order of components, such as "yzx", in which an output is made of vectors; else ""."""
+    value, cases = session.at(0, 0)[output.name], [session.case("rotation", k) for k in (1, 2)]
+    options = [o for o in candidates(output.name, value, cases[0]) if o.type == "vector"]
+    after = [session.attempt(case.after) for case in cases]
+    for option in options:
+        axis = option.axes[0]
+        if value.size(axis) != session.n:
+            continue
+        for order in itertools.permutations(range(session.n)):
+            index = torch.tensor(order)
+            errors = []
+            for case, moved in zip(cases, after, strict=True):
+                before = session.at(0, case.origin[1])[output.name]
+                if isinstance(moved, Failure) or moved[output.name].shape != before.shape:
+                    return ""
+                wanted = option.expected(before.index_select(axis, index), case)
+                gap = moved[output.name].index_select(axis, index) - wanted
+                errors.append(float(gap.abs().max()) / max(float(wanted.abs().max()), 1e-300))
+            if max(errors) < SINGLE:
+                places = sorted(range(session.n), key=lambda k: order[k])
+                return "".join("xyz"[k] for k in places)
+    return ""
 
 
 def misfit_of(session: Session, option: Output, case: Case, found: Values | Failure) -> float:

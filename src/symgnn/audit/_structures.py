@@ -1,6 +1,6 @@
 """The graphs that are audited: read, deformed and enlarged.
 
-Inside the audit a graph is a PyG `Data`, or, where PyG was not used, a :class:`Structure`, which
+Inside the audit a graph is a PyG `Data`, or, where PyG was not used, a :class:`TensorGraph`, which
 has the few methods of `Data` that are needed.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from symgnn.audit._tensor_graph import CELLS, OF_GRAPHS, TensorGraph, join_graphs
 from symgnn.geometry.sampling import cloud_of, random_direction, random_rotation
 
 if TYPE_CHECKING:
@@ -23,120 +24,18 @@ if TYPE_CHECKING:
 
     from torch_geometric.data import Data
 
-    Graph: TypeAlias = "Data | Structure"
+    Graph: TypeAlias = "Data | TensorGraph"
 
 #: What coordinates are called in a dictionary.
 POSITIONS = ("pos", "positions", "coords", "coordinates", "coors", "xyz", "_positions", "R")
-#: What the vectors of a periodic cell are called.
-CELLS = ("cell", "lattice", "unit_cell", "box", "lattice_vectors", "_cell")
-#: Attributes that belong to no node, whatever their shape.
-OF_GRAPHS = (*CELLS, "pbc", "_pbc")
-
-
-class Structure:
-    """A graph as a dictionary of tensors, with the methods of PyG's `Data` that an audit uses."""
-
-    def __init__(self, values: Mapping[str, Any], name_of_pos: str = "pos") -> None:
-        object.__setattr__(self, "_values", dict(values))
-        object.__setattr__(self, "_pos", name_of_pos)
-
-    def __getattr__(self, key: str) -> Any:
-        values = object.__getattribute__(self, "_values")
-        if key not in values and key not in ("pos", "edge_index", "batch"):
-            raise AttributeError(f"the structure has no {key!r}, only {', '.join(values)}")
-        return values.get(key)
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        self._values[key] = value
-
-    def __delattr__(self, key: str) -> None:
-        self._values.pop(key, None)
-
-    __setitem__ = __setattr__
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._values
-
-    def __copy__(self) -> Structure:
-        return Structure(self._values, self._pos)
-
-    @property
-    def num_nodes(self) -> int:
-        """The number of rows of `pos`."""
-        return len(self.pos)
-
-    @property
-    def num_edges(self) -> int:
-        """The number of columns of `edge_index`, 0 where there is none."""
-        return 0 if self.edge_index is None else self.edge_index.size(1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All values by their names here."""
-        return dict(self._values)
-
-    def as_given(self) -> dict[str, Any]:
-        """All values by the names that they were given with."""
-        return {self._pos if key == "pos" else key: v for key, v in self._values.items()}
-
-    def is_edge_attr(self, key: str) -> bool:
-        """Whether there is a row for each edge."""
-        value = self._values.get(key)
-        if not isinstance(value, Tensor) or value.dim() == 0 or key == "edge_index":
-            return False
-        edges, nodes = self.num_edges, self.num_nodes
-        return edges == len(value) and ("edge" in key or edges != nodes) and key not in OF_GRAPHS
-
-    def is_node_attr(self, key: str) -> bool:
-        """Whether there is a row for each node."""
-        value = self._values.get(key)
-        if not isinstance(value, Tensor) or value.dim() == 0 or key in OF_GRAPHS:
-            return False
-        if key in ("pos", "batch"):
-            return True
-        return len(value) == self.num_nodes and "index" not in key and not self.is_edge_attr(key)
-
-    def clone(self) -> Structure:
-        """A copy that shares no memory."""
-        values = {k: v.clone() if isinstance(v, Tensor) else v for k, v in self._values.items()}
-        return Structure(values, self._pos)
-
-    def to(self, device: torch.device) -> Structure:
-        """All tensors on a device."""
-        values = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in self._values.items()}
-        return Structure(values, self._pos)
-
-
-def join_structures(parts: Sequence[Structure]) -> Structure:
-    """One structure with the rows of all, and `batch` `[N]` to tell them apart."""
-    first, start = parts[0], 0
-    values: dict[str, Any] = {}
-    starts = []
-    for part in parts:
-        starts.append(start)
-        start += part.num_nodes
-    for key, value in first.to_dict().items():
-        own = [part[key] for part in parts]
-        if not isinstance(value, Tensor):
-            values[key] = own
-        elif "index" in key or key == "face":
-            shifted = [one + at for one, at in zip(own, starts, strict=True)]
-            values[key] = torch.cat(shifted, -1)
-        else:
-            values[key] = torch.cat([one if one.dim() else one.reshape(1) for one in own])
-    sizes = torch.tensor([part.num_nodes for part in parts])
-    values["batch"] = torch.repeat_interleave(torch.arange(len(parts)), sizes)
-    return Structure(values, first._pos)
 
 
 def joined(graphs: Sequence[Graph], batched: bool) -> Graph:
     """What the model is given: the graph, or a batch."""
     if not batched:
         return graphs[0]
-    if isinstance(graphs[0], Structure):
-        return join_structures(graphs)
+    if isinstance(graphs[0], TensorGraph):
+        return join_graphs(graphs)
     from torch_geometric.data import Batch
 
     return Batch.from_data_list(list(graphs))
@@ -176,7 +75,7 @@ def _sample(item: Any, in_list: bool) -> Sample:
     elif isinstance(item, Mapping) and not hasattr(item, "stores"):
         item = structure_of(item)
     elif isinstance(item, Tensor | np.ndarray):
-        item = Structure({"pos": torch.as_tensor(item)})
+        item = TensorGraph({"pos": torch.as_tensor(item)})
     batched = hasattr(item, "to_data_list")
     graphs = item.to_data_list() if batched else [item]
     for graph in graphs:
@@ -201,7 +100,7 @@ def is_atoms(item: Any) -> bool:
     return type(item).__module__.startswith("ase.") and hasattr(item, "get_positions")
 
 
-def structure_of(values: Mapping[str, Any]) -> Structure:
+def structure_of(values: Mapping[str, Any]) -> TensorGraph:
     """A dictionary of tensors or arrays as a structure."""
     name = next((key for key in POSITIONS if key in values), None)
     if name is None:
@@ -213,7 +112,7 @@ def structure_of(values: Mapping[str, Any]) -> Structure:
     for key, value in found.items():
         if isinstance(value, np.ndarray):
             found[key] = torch.from_numpy(value.copy())
-    return Structure(found, name)
+    return TensorGraph(found, name)
 
 
 def graph_of_atoms(atoms: Any) -> Graph:
@@ -228,7 +127,7 @@ def graph_of_atoms(atoms: Any) -> Graph:
     try:
         from torch_geometric.data import Data
     except ImportError:
-        return Structure(values)
+        return TensorGraph(values)
     return Data(**values)
 
 
@@ -311,7 +210,7 @@ def copies(data: Graph, offsets: Tensor, periodic: bool = False) -> Graph | None
         else:
             values[key] = value
     values["pos"] = torch.cat([data.pos.double() + offset for offset in offsets])
-    return Structure(values, data._pos) if isinstance(data, Structure) else type(data)(**values)
+    return TensorGraph(values, data._pos) if isinstance(data, TensorGraph) else type(data)(**values)
 
 
 def grown(data: Graph, generator: Generator, nodes: int = 26) -> Graph | None:

@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.audit._arguments import ALIASES, parameters_of
+from symgnn.audit._choosing import chosen_names
 from symgnn.audit._frames import main_axes, point_frames, quadrature
 from symgnn.audit._group_names import GROUPS, kinds_of
 from symgnn.audit._output_tensors import output_tensors
 from symgnn.audit._outputs import Output
 from symgnn.audit._representations import canonical, matrices, size_of
-from symgnn.audit._structures import Structure
+from symgnn.audit._structures import cell_keys, structure_of
+from symgnn.audit._tensor_graph import TensorGraph
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
@@ -32,6 +34,8 @@ class Symmetrised(nn.Module):
         group: The name of the group.
         calls: How often the model inside was called by the last forward.
     """
+
+    takes_what_the_model_takes = True
 
     def __init__(
         self,
@@ -81,8 +85,6 @@ class Symmetrised(nn.Module):
             if hasattr(given, "stores"):
                 return given, self.model
             if isinstance(given, Mapping):
-                from symgnn.audit._structures import structure_of
-
                 return structure_of(given), lambda graph: self.model(graph.as_given())
         names = [p.name for p in parameters_of(self.model) or ()]
         values = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -95,7 +97,7 @@ class Symmetrised(nn.Module):
         batch = values.get("batch")
         if isinstance(batch, Tensor) and batch.numel() and int(batch.max()) > 0:
             raise ValueError("batch: has several graphs; pass a PyG Batch, or one graph at a time")
-        graph = Structure({"pos" if k == key else k: v for k, v in values.items()}, key)
+        graph = TensorGraph({"pos" if k == key else k: v for k, v in values.items()}, key)
 
         def call(other: Graph) -> Any:
             own = other.as_given()
@@ -121,6 +123,9 @@ class Symmetrised(nn.Module):
     # ---- the average
 
     def _average(self, graph: Graph, call: Callable[[Graph], Any]) -> Any:
+        if missing := [key for key in self.vectors if key not in graph]:
+            known = ", ".join(graph.to_dict())
+            raise ValueError(f"vectors: there is no {missing[0]!r}; choose from {known}")
         pos = graph.pos
         moves = "translation" in self.kinds
         centre = pos.mean(0) if moves else torch.zeros_like(pos[0])
@@ -131,11 +136,14 @@ class Symmetrised(nn.Module):
         for frame, weight in zip(frames, weights, strict=True):
             moved = copy.copy(graph)
             moved.pos = (pos - centre) @ frame.T
-            for key in self.vectors:
-                moved[key] = graph[key] @ frame.T
+            for key in {*self.vectors, *cell_keys(graph)}:
+                moved[key] = graph[key] @ frame.T.to(graph[key])
             out = call(moved)
             single = isinstance(out, Tensor)
-            for name, value in output_tensors(out, moved).items():
+            found = output_tensors(out, moved)
+            if not isinstance(self.outputs, str):
+                chosen_names(list(found), self.outputs)  # refuses unknown ones
+            for name, value in found.items():
                 back = weight.to(value) * self._back(name, value, frame, centre)
                 total[name] = total[name] + back if name in total else back
         return next(iter(total.values())) if single else total
@@ -208,7 +216,8 @@ def symmetrised(
         model: A module or function; see :func:`symgnn.audit.audit`.
         group: "SO(n)", "O(n)", "SE(n)" or "E(n)", perhaps with the number.
         outputs: The types of outputs that are not invariant, such as `{"forces": "vector"}`.
-        vectors: Inputs `[..., n]` that turn with the graph.
+        vectors: Inputs `[..., n]` that turn with the graph. The vectors of a `cell` turn without
+            being named.
         method: "frame" or "quadrature".
         degree: That of the quadrature.
 

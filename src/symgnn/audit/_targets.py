@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.audit._arguments import arguments
-from symgnn.audit._isolation import main_type
+from symgnn.audit._isolation import isolated, main_type
 from symgnn.audit._module_search import modules_in
 from symgnn.audit._output_tensors import output_tensors
 from symgnn.audit._structures import is_periodic
@@ -70,16 +71,22 @@ class Target:
         said = repr(one).partition("(")[0]  # a module's repr starts with what it is
         return said if said.isprintable() and 0 < len(said) < 40 and said != name else name
 
-    def native(self, data: Graph) -> torch.dtype:
-        """The type that it is in."""
-        return (
-            main_type(p for module in self.modules for p in module.parameters()) or data.pos.dtype
-        )
+    def native(self, given: torch.dtype) -> torch.dtype:
+        """The type that it is in: that of its parameters, or of the coordinates as given."""
+        return main_type(p for module in self.modules for p in module.parameters()) or given
 
     @property
     def precisions(self) -> tuple[torch.dtype, ...]:
         """The types to measure in, the most exact one first."""
         return (torch.float64, torch.float32)
+
+    def coarsest(self, dtype: torch.dtype) -> float:
+        """The rounding of the types that it computes in, when it is measured in `dtype`."""
+        return torch.finfo(dtype).eps
+
+    def isolated(self, dtype: torch.dtype) -> AbstractContextManager[None]:
+        """Inside, the modules are in eval mode and of the type; afterwards they are as before."""
+        return isolated(self.modules, dtype)
 
     def __call__(self, data: Graph, dtype: torch.dtype) -> dict[str, Tensor]:
         """The outputs for a graph, detached, in float64 on the CPU."""
@@ -118,9 +125,18 @@ class CalculatorTarget(Target):
         """ASE has float64 alone."""
         return (torch.float64,)
 
-    def native(self, data: Graph) -> torch.dtype:
+    def native(self, given: torch.dtype) -> torch.dtype:
         """What is inside may be float32, whatever ASE has."""
         return torch.float32
+
+    def coarsest(self, dtype: torch.dtype) -> float:
+        """The modules keep their type."""
+        own = main_type(t for module in self.modules for t in _tensors(module))
+        return max(torch.finfo(kind).eps for kind in (dtype, own) if kind is not None)
+
+    def isolated(self, dtype: torch.dtype) -> AbstractContextManager[None]:
+        """The modules keep their type: the calculator makes inputs of that type."""
+        return isolated(self.modules, None)
 
     def call(self, data: Graph) -> Any:
         """The properties of the atoms of each graph."""
@@ -150,6 +166,11 @@ class CalculatorTarget(Target):
         if name in ("energy", "magmom"):
             return array.reshape(1)
         return array.reshape(1, -1) if name in ("stress", "dipole") else array
+
+
+def _tensors(module: nn.Module) -> Iterator[Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
 
 
 def target_of(model: Any, atoms: Any = None, modules: Iterable[nn.Module] | None = None) -> Target:

@@ -34,7 +34,8 @@ def assert_symmetric(
         The report.
 
     Raises:
-        AssertionError: with the counterexample and the submodule, in one line for each group.
+        AssertionError: with the counterexample and the submodule, in one line for each group; its
+            `report` is the report.
 
     Example:
         >>> import torch
@@ -49,5 +50,7 @@ def assert_symmetric(
     if wrong:
         lines = [f"{report.model} is not symmetric", *wrong]
         lines += [f"repair: {line}" for line in report.suggestions()]
-        raise AssertionError("\n".join(lines))
+        failure = AssertionError("\n".join(lines))
+        failure.report = report  # type: ignore[attr-defined]  # for the pytest plugin
+        raise failure
     return report

@@ -19,6 +19,9 @@ JUMP = 1e-3
 #: From float32 to float64, rounding falls by 5e8; an error that falls by this much is rounding.
 FALL = 1e5
 
+#: Errors that come from constants in float32 are below this.
+CONSTANTS = 1e-5
+
 #: The verdicts on a measurement, from good to bad.
 ORDER = ("rounding", "single", "approximate", "broken")
 
@@ -42,7 +45,7 @@ def verdict_of(
     inside = (coarse is None or coarse <= 10 * largest) and largest <= 10 * coarsely
     if best == "float64" and native == "float32" and inside and largest < APPROXIMATE:
         return "single", largest  # it computes in float32 inside
-    if best == "float64" and largest < 1e-6:
+    if best == "float64" and largest < CONSTANTS:
         if coarse is not None and coarse < math.inf and largest * FALL <= coarse:
             return "rounding", largest
         lost = coarse is None or coarse <= ROUNDING * coarsely
@@ -73,6 +76,16 @@ class Evidence:
         before = self.rounding.get(precision)
         known = before is not None and before.shape == rounding.shape
         self.rounding[precision] = torch.maximum(before, rounding) if known else rounding  # type: ignore[arg-type]
+
+    def excess(self, precision: str) -> float:
+        """The largest error that is more than rounding explains; 0 where there is none."""
+        errors, known = self.errors.get(precision), self.rounding.get(precision)
+        if not errors:
+            return 0.0
+        top = _stack(errors).amax(0)
+        if known is not None and known.shape == top.shape:
+            top = top[top > ROUNDING * known]
+        return float(top.max()) if len(top) else 0.0
 
     def judge(self, native: str) -> tuple[str, float, float]:
         """The verdict of the worst channel, its largest error, and its rounding."""

@@ -5,7 +5,7 @@ A fault may show only where some direction of the graph points to a small part o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import torch
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from symgnn.audit._cases import Case
 from symgnn.audit._elements import aligning, spread_rotations
-from symgnn.audit._session import Session
+from symgnn.audit._session import Failure, Session, Values
+from symgnn.audit._verdicts import JUMP, ROUNDING, Evidence
 from symgnn.geometry import Rotation
 from symgnn.geometry.sampling import cloud_of
 
@@ -84,3 +85,36 @@ def climbed(session: Session, case: Case, error: float, steps: int = 24) -> tupl
         else:
             size *= 0.8
     return best, error
+
+
+def stands_out(
+    session: Session,
+    known: Mapping[tuple[int, str], Evidence],
+    case: Case,
+    after: Values | Failure,
+    precision: str,
+) -> bool:
+    """Whether an error is more than rounding, in general and for this very transformation.
+
+    Args:
+        session: The samples and the target.
+        known: What was measured of rotations, by sample and output.
+        case: The transformation.
+        after: The outputs after it.
+        precision: Such as "float64".
+    """
+    own: Mapping[str, torch.Tensor] | None = None
+    for name, (error, _) in session.errors(case, after).items():
+        rounding = known[case.origin[0], name].rounding.get(precision)
+        usual = rounding if rounding is not None and rounding.shape == error.shape else 0.0
+        if bool((error <= ROUNDING * usual).all()):
+            continue
+        if isinstance(after, Failure):
+            return True
+        own = session.rounding(case, after) if own is None else own
+        here = own.get(name)
+        if here is None or here.shape != error.shape or float(here.max()) > JUMP:
+            return True
+        if bool((error > ROUNDING * torch.maximum(here, torch.as_tensor(usual))).any()):
+            return True
+    return False

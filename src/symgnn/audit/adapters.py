@@ -103,14 +103,19 @@ def mace(model: Any, **options: Any) -> Adapted:
     """A model of mace-torch, with its batch of one-hot elements, pairs and shifts.
 
     Args:
-        model: A `MACE`, `ScaleShiftMACE` or the like.
+        model: A `MACE`, `ScaleShiftMACE` or the like. Models of dipoles read `charges` `[N]` from
+            the data, 0 where it has none.
         **options: Of its forward, such as `compute_stress=True`.
     """
     radius = float(model.r_max)
     elements = model.atomic_numbers
 
     def call(
-        pos: Tensor, z: Tensor, cell: Tensor | None = None, pbc: Tensor | None = None
+        pos: Tensor,
+        z: Tensor,
+        cell: Tensor | None = None,
+        pbc: Tensor | None = None,
+        charges: Tensor | None = None,
     ) -> dict[str, Tensor]:
         edge_index, unit_shifts, shifts = neighbours(pos, radius, cell, pbc)
         kinds = (z[:, None] == elements.to(z)[None]).to(pos)
@@ -128,6 +133,7 @@ def mace(model: Any, **options: Any) -> Adapted:
             "ptr": torch.tensor([0, len(z)]),
             "head": torch.zeros(1, dtype=torch.long),
             "pbc": torch.zeros(1, 3, dtype=torch.bool) if pbc is None else pbc.reshape(1, 3),
+            "charges": torch.zeros(len(z)).to(pos) if charges is None else charges,
         }
         out = model(batch, **{"compute_force": True, **options})
         return _answer(out, ("energy", "forces", "stress", "dipole", "polarizability"))

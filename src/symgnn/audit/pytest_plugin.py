@@ -49,7 +49,12 @@ def assert_symmetric(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
     def check(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
-        return keep(assertion(*args, **options))
+        try:
+            return keep(assertion(*args, **options))
+        except AssertionError as failure:
+            if hasattr(failure, "report"):
+                keep(failure.report)
+            raise
 
     return check
 
