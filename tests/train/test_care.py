@@ -40,14 +40,25 @@ def run(tmp_path: Path) -> Path:
     return trained(tmp_path)
 
 
+@pytest.fixture
+def unbegun(tmp_path: Path) -> Path:
+    """Where a run on D, with the config c.yaml beside it, would be."""
+    return configured(tmp_path)
+
+
 def trained(tmp_path: Path, labels: str = "", **data: object) -> Path:
+    run = configured(tmp_path, labels, **data)
+    assert main(["train", str(tmp_path / "c.yaml"), "--out", str(run)]) == 0
+    return run
+
+
+def configured(tmp_path: Path, labels: str = "", **data: object) -> Path:
     config = {
         "data": {"path": str(molecules(tmp_path / "D", labels=labels)), "targets": "t.csv", **data},
         "model": {"block": "dgn", "hidden": 4, "layers": 1},
         "train": {"epochs": 2, "batch_size": 4},
     }
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
-    assert main(["train", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "r")]) == 0
     return tmp_path / "r"
 
 
@@ -172,9 +183,9 @@ def test_one_process_for_each_run(run: Path, capsys: pytest.CaptureFixture[str])
     assert not (out / ".lock").exists()
 
 
-def test_two_at_once(run: Path) -> None:
-    out = run.parent / "both"
-    call = [sys.executable, "-m", "symgnn", "train", str(run.parent / "c.yaml"), "--out", str(out)]
+def test_two_at_once(unbegun: Path) -> None:
+    out, config = unbegun.parent / "both", str(unbegun.parent / "c.yaml")
+    call = [sys.executable, "-m", "symgnn", "train", config, "--out", str(out)]
     calls = [[*call, f"train.learning_rate={rate}"] for rate in (0.001, 0.05)]
     processes = [subprocess.Popen(each, stderr=subprocess.PIPE, text=True) for each in calls]
     errors = [process.communicate()[1] for process in processes]
@@ -201,16 +212,18 @@ def test_two_at_once(run: Path) -> None:
     ],
 )
 def test_nothing_is_left_of_what_cannot_begin(
-    change: str, message: str, run: Path, capsys: pytest.CaptureFixture[str]
+    change: str, message: str, unbegun: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = run.parent / "deep" / "new"
-    assert message in said(capsys, "train", run.parent / "c.yaml", change, "--out", out)
-    assert not (run.parent / "deep").exists()
+    out = unbegun.parent / "deep" / "new"
+    assert message in said(capsys, "train", unbegun.parent / "c.yaml", change, "--out", out)
+    assert not (unbegun.parent / "deep").exists()
 
 
-def test_a_run_that_diverged_can_begin_anew(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = run.parent / "new"
-    config, wild = run.parent / "c.yaml", "train.learning_rate=1e30"
+def test_a_run_that_diverged_can_begin_anew(
+    unbegun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = unbegun.parent / "new"
+    config, wild = unbegun.parent / "c.yaml", "train.learning_rate=1e30"
     assert "loss: is not finite" in said(capsys, "train", config, wild, "--out", out)
     assert main(["train", str(config), "--out", str(out)]) == 0
 

@@ -1,6 +1,9 @@
 """Several initialisations as one computation."""
 
 import platform
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -25,8 +28,26 @@ def cross_entropy(outputs: Tensor, data: Data) -> Tensor:
     return nn.functional.cross_entropy(outputs, data.y)
 
 
-@pytest.mark.parametrize("psi", ["identity", "neighbour-sum", "scale-u"])
-@pytest.mark.parametrize("name", ["gn", "sdgn", "agn", "cgn"])
+def some(*cases: tuple, of: Iterable[tuple]) -> list[Any]:
+    """These cases, and all others as slow ones."""
+    others = (case for case in of if case not in cases)
+    return [*cases, *(pytest.param(*case, marks=pytest.mark.slow) for case in others)]
+
+
+NAMES = ("gn", "sdgn", "agn", "cgn")
+MAPS = ("identity", "neighbour-sum", "scale-u")
+
+
+@pytest.mark.parametrize(
+    ("name", "psi"),
+    some(
+        ("gn", "scale-u"),
+        ("sdgn", "identity"),
+        ("agn", "neighbour-sum"),
+        ("cgn", "identity"),
+        of=product(NAMES, MAPS),
+    ),
+)
 def test_seed_s_of_many_is_seed_s_alone(name: str, psi: str) -> None:
     """Trained together or alone, or by an ordinary loop: the same, to rounding."""
     data = solids()
@@ -49,9 +70,16 @@ def test_seed_s_of_many_is_seed_s_alone(name: str, psi: str) -> None:
     torch.testing.assert_close(together.member(2)(data), model(data))
 
 
-@pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("psi", ["identity", "neighbour-sum"])
-@pytest.mark.parametrize("name", ["gn", "sdgn", "agn", "cgn"])
+@pytest.mark.parametrize(
+    ("name", "psi", "count"),
+    some(
+        ("gn", "identity", 1),
+        ("sdgn", "neighbour-sum", 1),
+        ("agn", "neighbour-sum", 3),
+        ("cgn", "identity", 3),
+        of=product(NAMES, MAPS[:2], (1, 3)),
+    ),
+)
 def test_a_recorded_step_is_the_step(name: str, psi: str, count: int) -> None:
     """Replayed from a record, training is the same to the last digit."""
     losses = [

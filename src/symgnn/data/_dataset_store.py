@@ -29,7 +29,7 @@ from symgnn.progress import OnProgress, bar
 PathLike: TypeAlias = str | os.PathLike[str]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
-#: What reading a damaged zip file raises: also where it is encrypted, or packed in an unknown way.
+#: Errors of reading a damaged zip file: also where it is encrypted, or packed in an unknown way.
 BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 _VERSION = "version"
 _FULL = (errno.ENOSPC, errno.EDQUOT)

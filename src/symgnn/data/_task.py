@@ -33,6 +33,11 @@ class Task:
 
     Vectors turn with the coordinates and do not move with them; those of a row stand one after the
     other.
+
+    Example:
+        >>> task = symgnn.data.load("polytopes-3d", copies=1).task
+        >>> task.level, task.kind, task.outputs
+        ('graph', 'classification', 5)
     """
 
     level: Level
@@ -94,7 +99,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Splits:
-    """Graphs to train on, to choose by, and to measure on, each with `pos` and `y`."""
+    """Graphs to train on, to choose by, and to measure on, each with `pos` and `y`.
+
+    Example:
+        >>> splits = symgnn.data.load("polytopes-3d", copies=1)
+        >>> len(splits.train), len(splits.validation), len(splits.test)
+        (5, 5, 5)
+    """
 
     train: Sequence[Data]
     validation: Sequence[Data]

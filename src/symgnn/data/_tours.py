@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-#: What fast-tsp takes: integers of 16 bits.
+#: The largest distance of fast-tsp: integers of 16 bits.
 _LARGEST = 65_535
 SECONDS_PER_NODE = 0.004
 

@@ -20,7 +20,7 @@ from symgnn.experiments._polytope_tables import TABLES, PolytopeTable, Row
 from symgnn.experiments._step_time import run_step_time
 from symgnn.experiments._tables import choose_rows, run_table
 
-#: What can be reproduced, with its title.
+#: The experiments, with their titles.
 REPRODUCIBLE = {
     **{name: table.title for name, table in TABLES.items()},
     data_efficiency.NAME: data_efficiency.TITLE,

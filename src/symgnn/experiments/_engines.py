@@ -24,7 +24,7 @@ Done: TypeAlias = tuple[str, dict[str, Any]]
 
 #: How often the parts that run are asked how far they are, in seconds.
 _EVERY = 0.5
-#: What workers on other machines have to know of this one's settings.
+#: The settings of this machine that workers on others need.
 _PASSED_ON = ("SYMGNN_DATA", "XDG_CACHE_HOME")
 
 

@@ -29,7 +29,7 @@ COPIES = 100
 #: float64, one value of an MLP on them takes 250 MB.
 TEST_ANGLES = 50_000
 
-#: What a test set does to the coordinates, so that theory can say who keeps its accuracy.
+#: The transformation of each test set, so that theory can say who keeps its accuracy.
 KINDS_OF_SET = {
     "orthogonal": Symmetry(["translation", "rotation", "reflection"]),
     "orthogonal+dilation": Symmetry(["translation", "rotation", "reflection", "dilation"]),

@@ -34,7 +34,14 @@ def check_dimension(name: str, pos: Tensor, n: int) -> None:
 # compared by identity, as tensors have no single truth value
 @dataclass(frozen=True, eq=False)
 class Transformation(ABC):
-    """A map of the coordinates of all nodes, `[N, n] -> [N, n]`, differentiable in them."""
+    """A map of the coordinates of all nodes, `[N, n] -> [N, n]`, differentiable in them.
+
+    Example:
+        >>> pos = torch.randn(5, 3, dtype=torch.float64)
+        >>> moved = symgnn.geometry.Rotation.random(pos)(pos)
+        >>> torch.allclose(torch.pdist(moved), torch.pdist(pos))
+        True
+    """
 
     name: ClassVar[str]
 

@@ -36,6 +36,10 @@ class Translation(Transformation):
     """The map `x -> x + t`, with `offset` `t` `[n]`.
 
     Random: of uniform direction, and of a length between half and twice the cloud's radius.
+
+    Example:
+        >>> symgnn.geometry.Translation(torch.tensor([1.0, 0.0]))(torch.zeros(1, 2))
+        tensor([[1., 0.]])
     """
 
     name: ClassVar[str] = "translation"
@@ -75,6 +79,10 @@ class Reflection(Transformation):
     """The map `x -> x - 2 (v.x) v` in the hyperplane through the origin with unit `normal` `[n]`.
 
     Random: the normal is uniform on the sphere.
+
+    Example:
+        >>> symgnn.geometry.Reflection(torch.tensor([1.0, 0.0]))(torch.ones(1, 2))
+        tensor([[-1.,  1.]])
     """
 
     name: ClassVar[str] = "reflection"
@@ -99,6 +107,10 @@ class Dilation(Transformation):
     """The map `x -> gamma x` about the origin, with `factor` `gamma > 0`.
 
     Random: log-uniform on `[0.1, 0.8]` and `[1.25, 10]`, so never close to the identity.
+
+    Example:
+        >>> symgnn.geometry.Dilation(2.0)(torch.ones(1, 2))
+        tensor([[2., 2.]])
     """
 
     name: ClassVar[str] = "dilation"
@@ -123,6 +135,10 @@ class Inversion(Transformation):
 
     Random: the centre is at least half the cloud's radius away from every point and from the
     centroid, and at most two radii from the centroid, beyond which the map is nearly a similarity.
+
+    Example:
+        >>> symgnn.geometry.Inversion(torch.zeros(2), 1.0)(torch.tensor([[2.0, 0.0]]))
+        tensor([[0.5000, 0.0000]])
     """
 
     name: ClassVar[str] = "inversion"

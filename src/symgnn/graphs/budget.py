@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import torch
 
-#: What takes less is made without asking, bytes.
+#: Below this many bytes, free memory is not checked.
 SMALL = 1 << 26
 _CGROUP = Path("/sys/fs/cgroup")
 

@@ -269,6 +269,12 @@ class KNNGraph(BaseTransform):
 
     It sets `edge_index` of a `Data` or `Batch`. `edge_attr` and `edge_weight`, which belong to the
     edges there were before, are dropped (set to None).
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> symgnn.graphs.KNNGraph(k=1)(Data(pos=torch.tensor([[0.0], [1.0]]))).edge_index
+        tensor([[1, 0],
+                [0, 1]])
     """
 
     def __init__(self, k: int, loop: bool = False) -> None:
@@ -288,6 +294,12 @@ class RadiusGraph(BaseTransform):
 
     It sets `edge_index` of a `Data` or `Batch`. `edge_attr` and `edge_weight`, which belong to the
     edges there were before, are dropped (set to None).
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> symgnn.graphs.RadiusGraph(r=1.0)(Data(pos=torch.tensor([[0.0], [1.0]]))).edge_index
+        tensor([[1, 0],
+                [0, 1]])
     """
 
     def __init__(self, r: float, loop: bool = False) -> None:

@@ -77,6 +77,11 @@ class Topology:
     With `edge_shift`, an edge j -> i with the shift s goes from `x_j + s` to `x_i`: in a periodic
     cell, s is that of the image of j. Rays then differ by vertex, neighbour and shift, so a node
     may have the same neighbour twice, and itself, through the walls of the cell.
+
+    Example:
+        >>> topology = symgnn.graphs.Topology.of(symgnn.data.polytope("hypercube", 3))
+        >>> topology.num_nodes, topology.num_edges, topology.num_angles
+        (8, 24, 48)
     """
 
     edge_index: Tensor  # [2, E], source and target

@@ -17,6 +17,11 @@ class AddTopology(BaseTransform):
     are final: ranks of other edges are not used. On a `Batch`, or with
     `attach=True`, the finished `Topology` is attached as `data.topology` too, as
     `torch.compile(fullgraph=True)` and full-batch training want it.
+
+    Example:
+        >>> graph = symgnn.graphs.AddTopology()(symgnn.data.polytope("simplex", 3))
+        >>> symgnn.nn.build("agn")(graph).shape
+        torch.Size([1, 1])
     """
 
     def __init__(self, attach: bool = False, pairs: bool = False) -> None:

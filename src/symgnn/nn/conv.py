@@ -49,6 +49,16 @@ class Conv(nn.Module):
         dimension: The number of coordinates, where it is needed (GN).
         chunk: How many angles may be in memory at once; None for all.
         engine: As for :func:`symgnn.nn.build`.
+
+    Shapes:
+        x `[N, in_channels]`, pos `[N, n]`, edge_index `[2, E]`, edge_attr `[E, edge_dim]`,
+        batch `[N]` -> `[N, out_channels]`, with a coordinate map also `[N, n]`.
+
+    Example:
+        >>> cube = symgnn.data.polytope("hypercube", 3)
+        >>> conv = symgnn.nn.Conv("dgn", 4, 16)
+        >>> conv(torch.randn(8, 4), cube.pos, cube.edge_index).shape
+        torch.Size([8, 16])
     """
 
     def __init__(

@@ -36,7 +36,7 @@ def check_velocity(velocity: Tensor | None, x: Tensor, scale: Tensor | None = No
     return velocity if scale is None else velocity * scale
 
 
-#: What the widths of x, edge_attr, angle_attr and u are called in `build`.
+#: The options of `build` for the widths of x, edge_attr, angle_attr and u.
 OPTIONS = ("node_features", "edge_features", "angle_features", "graph_features")
 
 

@@ -39,6 +39,13 @@ class Model(nn.Module):
     `[E, outputs]` for "edge", coordinates `[N, n]` for "coordinates", and vectors for
     "node-vectors" (`[N, n]`, or `[N, outputs, n]` for more than one) and "graph-vectors" (`[G, n]`
     or `[G, outputs, n]`), see :class:`symgnn.nn.vectors.Vectors`.
+
+    Example:
+        >>> model = symgnn.nn.build("agn", task="node", outputs=2)
+        >>> model(symgnn.data.polytope("hypercube", 3)).shape
+        torch.Size([8, 2])
+        >>> print(model.symmetry)
+        similarities, torsions, permutations
     """
 
     def __init__(

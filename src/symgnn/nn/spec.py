@@ -32,6 +32,14 @@ class Spec:
         after: What is done to the result of an update (:class:`symgnn.nn.After`: an activation, a
             gate, the old value added).
         order: The order of the steps.
+
+    Example:
+        >>> from symgnn.nn.inputs import d2, e, v
+        >>> spec = symgnn.nn.Spec(
+        ...     "mine", edge=[v.source, v.target, d2], node=[v, symgnn.nn.reduce(e)]
+        ... )
+        >>> print(symgnn.nn.build(spec).symmetry)
+        E(n), torsions, flexes, permutations
     """
 
     name: str

@@ -12,7 +12,7 @@ from symgnn.report import _markup as markup
 from symgnn.report._page import DPI
 from symgnn.store import read_json
 
-#: What :meth:`symgnn.train._outcomes.Outcomes.summary` gives.
+#: The result of :meth:`symgnn.train._outcomes.Outcomes.summary`.
 Outcome = Mapping[str, Any]
 
 

@@ -25,7 +25,7 @@ from symgnn.train._config_errors import in_section
 from symgnn.train._run_data import known_keys
 from symgnn.train._settings import Training
 
-#: What `build` is told by the data.
+#: The options of `build` that follow from the data.
 INFERRED = (
     "task",
     "outputs",
@@ -46,7 +46,14 @@ OWN_MODEL = "given model"
 
 @dataclass(frozen=True)
 class Config:
-    """A run, resolved and checked."""
+    """The config of a run, resolved and checked: the sections `data`, `model` and `train`.
+
+    Example:
+        >>> from symgnn.train import Config, Training
+        >>> config = Config({"name": "qm9"}, {"block": "dgn"}, Training())
+        >>> config.is_cross_validation
+        False
+    """
 
     data: dict[str, Any]
     model: dict[str, Any]

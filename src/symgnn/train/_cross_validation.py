@@ -22,7 +22,7 @@ from symgnn.train._run_record import MAY_GROW, read_record
 from symgnn.train._trained_run import SPLITS, load, summary
 from symgnn.train._training import check_config, claimed, finish, say, train
 
-#: What a number is over folds: its cells, by split and name.
+#: The cells of a number over folds, by split and name.
 Cells = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 

@@ -15,7 +15,7 @@ from torch_geometric.data.collate import collate
 from symgnn.graphs import Topology
 from symgnn.graphs.rays import ranks_of
 
-#: What models read of a graph, with its answers; nothing else is batched.
+#: The attributes of a graph that models read, and its labels; no others are batched.
 READ = ("pos", "edge_index", "z", "vel", "x", "edge_attr", "edge_weight", "angle_attr", "u", "y")
 #: How many graphs are joined at once; their numbers of nodes are then kept in few bytes.
 AT_ONCE = 1000

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from subprocess import Popen, TimeoutExpired
 from typing import Any
 
-#: What the backends of torch.distributed say when a process they wait for is gone.
+#: Messages of the backends of torch.distributed when a process has ended.
 LOST = re.compile(
     r"gloo|nccl|connection (closed|reset|refused|was)|broken pipe|TCPStore|by peer"
     r"|process ?group|distributed",

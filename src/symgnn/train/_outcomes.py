@@ -18,7 +18,7 @@ from symgnn.data._task import Task
 from symgnn.store import write_whole
 from symgnn.train._metrics import Judge, as_rows
 
-#: What a row is named by, beside the graph.
+#: The columns that name a row, beside the graph.
 KEYS = {"graph": [], "node": ["node"], "edge": ["source", "target"]}
 #: So many points of a parity plot, and so many of the worst cases, go into a report.
 POINTS, WORST = 2000, 10

@@ -16,9 +16,9 @@ from symgnn.store import finite, write_json
 from symgnn.train._checkpoint import read_checkpoint
 from symgnn.train._config import Config, Training, read_config, resolve
 
-#: What a model cannot be built without.
+#: The keys of a record that a model needs to be built.
 NEEDED = ("task", "scale", "sizes", "scaler", "counts", "class_counts", "config")
-#: What can be another when a run goes on, because weights depend on it by rounding at most; files
+#: Facts that may differ when a run goes on, because weights depend on it by rounding at most; files
 #: may have moved, as their content is compared.
 MAY_CHANGE = (
     ("train", "workers"),
@@ -26,7 +26,7 @@ MAY_CHANGE = (
     ("train", "accelerator"),
     ("data", "path"),
 )
-#: What a run may be extended by.
+#: The settings by which a run may be extended.
 MAY_GROW = (("train", "epochs"), ("train", "patience"))
 
 

@@ -10,7 +10,12 @@ from symgnn._argument_checks import check_at_least, check_count, check_positive
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained."""
+    """The settings of training: the section `train` of a config, and the options of `symgnn.fit`.
+
+    Example:
+        >>> symgnn.train.Training(epochs=3, seeds=2).groups
+        [[1, 2]]
+    """
 
     epochs: int = 100
     batch_size: int = 32  # graphs in a step, over all devices

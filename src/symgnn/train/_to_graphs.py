@@ -19,11 +19,11 @@ from symgnn.data.files._formats import READERS, TABLES
 from symgnn.data.files._graph_list import ADVICE, Graphs
 from symgnn.data.files._molecules import Smiles
 
-#: What can be given, for messages.
+#: The inputs that are allowed, for messages.
 ACCEPTED = (
     "a file, a folder, a pattern, a SMILES, an ase.Atoms, a PyG Data or Batch, or a list of these"
 )
-#: What a run was trained on, by how the edges of its files were made.
+#: The kind of the training data, by how the edges of its files were made.
 TRAINED_ON = {
     "mesh": "meshes, and this has no faces",
     "distances": "atoms, and this has none",

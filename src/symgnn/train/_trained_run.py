@@ -69,6 +69,13 @@ class Run(nn.Module):
         models: The network of each seed.
         metrics: What was reached on each split, `{split: {name: {"mean", "deviation", ...}}}`.
         directory: Where the run is saved; None if it is in memory only.
+
+    Example:
+        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
+        >>> run = symgnn.fit(solids, "gn", epochs=1, seeds=2, progress=False)
+        >>> value, deviation = run.predict(solids.test[0])
+        >>> value.shape, deviation.shape
+        (torch.Size([1, 5]), torch.Size([1, 5]))
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from symgnn.data.files._file_structure import FileStructure
 from symgnn.data.files._graph_list import Troubles
 from symgnn.progress import bar
 
-#: What a PyG graph may have for its edges, besides `edge_attr`.
+#: Attributes of edges that a PyG graph may have, besides `edge_attr`.
 OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology")
 
 

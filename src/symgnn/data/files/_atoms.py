@@ -21,7 +21,7 @@ SUFFIXES = (
 )  # fmt: skip
 
 
-#: What a calculation gives for each atom; all else is of the whole structure.
+#: Results of a calculation for each atom; all others are of the whole structure.
 OF_ATOMS = ("forces", "charges", "magmoms", "energies", "stresses", "dipoles")
 
 

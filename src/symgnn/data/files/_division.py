@@ -23,7 +23,7 @@ from symgnn.data.files._scaffolds import scaffolds_of
 #: How graphs can be divided.
 WAYS = ("random", "column", "group", "scaffold")
 FRACTIONS = (0.8, 0.1, 0.1)
-#: What a column may call the parts.
+#: The names of the parts in a column.
 PARTS = {"train": 0, "training": 0, "validation": 1, "valid": 1, "val": 1, "dev": 1, "test": 2}
 
 

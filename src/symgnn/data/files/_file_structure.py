@@ -12,7 +12,7 @@ import numpy as np
 
 #: Coordinates whose squares are finite in float32, also when they are summed.
 LARGEST = 1e18
-#: What the edges that a file has are.
+#: The kinds of edges of a file.
 Joined = Literal["bonds", "mesh", "given"]
 
 

@@ -18,11 +18,11 @@ from symgnn.data.files._reading import listed, read
 from symgnn.data.files._splitting import folds as make_folds
 from symgnn.data.files._splitting import splits
 
-#: What `read` takes besides the paths.
+#: The options of `read`, without the paths.
 READING = [
     name for name in inspect.signature(read).parameters if name not in ("paths", "scale", "seed")
 ]
-#: What `load` takes.
+#: The options of `load`.
 OPTIONS = ["path", "split", "folds", "fold", "fractions", "scale", "seed", *READING]
 #: The keys of `split`.
 SPLIT = ("by", "column", "validation")

@@ -88,7 +88,7 @@ def describe(task: Task) -> str:
     return f"{text}, one of {', '.join(task.classes)}" if task.classes else text
 
 
-#: What the error on a single structure advises.
+#: The advice of an error on a single structure.
 ADVICE = "or pass on_error='skip' to leave such out"
 
 

@@ -78,7 +78,7 @@ def _whole(found: Found) -> bool:
     return len(found.names) == 1 and all(isinstance(cell, int) for cell in cells)
 
 
-#: What to do about a label that is missing.
+#: The fix for a missing label.
 _MASK = "or pass missing='mask' (in YAML data.missing: mask) to train without this label"
 
 

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from symgnn.nn._engine.torch_private import keeps_graph, left_to_torch
 
-#: What a part of some number is computed by, `[its rows, w]`.
+#: Computes the part with this number, `[its rows, w]`.
 Compute = Callable[[int], Tensor]
 
 
