@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
+from symgnn.nn._engine.plan import lists_angles
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
@@ -105,6 +106,8 @@ class Block(nn.Module):
         self.needs_angles = "angle" in self.updates or any(
             isinstance(each, Reduction) and each.of.domain == "angle" for each in inputs
         )
+        #: Whether the angles have to be listed: sums of product form need their rays alone.
+        self.lists_angles = lists_angles(self._updates())
         #: Whether an update computes something once for an edge and its reverse.
         self.uses_lines = any(update.plan.on_lines for update in self._updates())
 

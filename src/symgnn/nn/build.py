@@ -7,6 +7,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -20,8 +21,10 @@ from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
+from symgnn.nn.separable import ProductForm
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
 from symgnn.nn.state import Reference
+from symgnn.nn.variants import SEPARABLE, variant_of
 from symgnn.nn.vectors import RAYS
 
 AGGREGATIONS = ("sum", "mean", "max")
@@ -72,8 +75,9 @@ def build(
 
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
-            "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a
-            :class:`Spec` or :class:`Network` of your own.
+            "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
+            update; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a :class:`Spec` or
+            :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which turn with the coordinates and do not move with them.
@@ -111,11 +115,14 @@ def build(
             normals (see :class:`symgnn.nn.vectors.Vectors`).
         engine: "fast"; or "reference", which computes every update as it is written, and is what
             the fast one is tested against.
-        options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
+        options: For the blocks, `separable=True` (angle updates of product form, at the price of
+            edges) with its `degree` and `basis`, and `chiral=True` (nodes see handedness), see
+            :func:`symgnn.nn.variants.variant_of`; for a peer's network what it takes besides, such
+            as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
     """
     types = None if node_types is None else count_of_types(node_types)
-    network = network_named(architecture, options, types)
+    network = network_named(architecture, options, types, dimension)
     spec = network.layer
     if scaling is not None:
         if spec.scaling is None:
@@ -138,6 +145,8 @@ def build(
     count = check_count("layers", network.layers if layers is None else layers, 1)
     maps = [coordinate_map_of(psi) for _ in range(count)]
     readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
+    if isinstance(spec.forms.get("angle"), ProductForm):
+        readable -= {"a"}
     for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
             raise ValueError(f"{name}: is {size}, but {spec.name} reads no {value}; leave it out")
@@ -217,14 +226,19 @@ def count_of_types(node_types: int | str) -> int:
 
 
 def network_named(
-    architecture: str | Spec | Network, options: Mapping[str, Any], types: int | None = None
+    architecture: str | Spec | Network,
+    options: Mapping[str, Any],
+    types: int | None = None,
+    dimension: int | None = None,
 ) -> Network:
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        found = _named("architecture", architecture, {**ARCHITECTURES, **PEERS})
+        found = _named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE, **PEERS})
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
+    if isinstance(found, Spec):
+        found = partial(variant_of, found, dimension=dimension)
     known = list(inspect.signature(found).parameters) if callable(found) else []
     for option in options:
         if option not in known:
@@ -244,7 +258,7 @@ def spec_of(architecture: str | Spec) -> Spec:
     return (
         architecture
         if isinstance(architecture, Spec)
-        else _named("architecture", architecture, ARCHITECTURES)
+        else _named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE})
     )
 
 

@@ -68,11 +68,15 @@ class Update(nn.Module):
                 last_bias=last_bias,
             )
         else:
+            made = (widths, out, width.of(domain))
             missing = [each for each in inputs if each not in self.inputs]
-            if missing:
+            if getattr(form, "takes_update", False):
+                self.phi = form(*made, update=self, width=width)
+            elif missing:
                 raise ValueError(f"{domain}: reads {missing[0]}, which is not there")
-            self._check_both_ways()
-            self.phi = form(widths, out, width.of(domain))
+            else:
+                self._check_both_ways()
+                self.phi = form(*made)
         self.out, old = self.phi.out, sizes[VALUE_OF[domain]]
         self.gate = self.after.make(self.out)
         if self.after.residual and old != self.out:
@@ -136,7 +140,7 @@ class Update(nn.Module):
             isinstance(given, Measure)
             and (given.domain, self.domain) == ("edge", "angle")
             and not given.place.endswith(" in")
-            and self.is_mlp
+            and (self.is_mlp or self.phi.on_rays)
         )
 
     @property
