@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from symgnn.graphs.movement import Movement
+
 if TYPE_CHECKING:
     from symgnn.graphs.topology import Topology
 
@@ -18,7 +20,7 @@ SPREAD = 1.25
 class Stars(NamedTuple):
     """Vertices with their rays, in groups of about the same degree, without any pair of rays.
 
-    The vertices of a group are padded to its largest degree.
+    The vertices of a group are padded to its largest degree; P rows in all.
 
     Example:
         >>> edge_index = torch.tensor([[0, 1, 2], [3, 3, 3]])
@@ -27,11 +29,13 @@ class Stars(NamedTuple):
     """
 
     sizes: list[tuple[int, int]]  # of each group, its vertices and their degree with padding
-    place: Tensor | None  # [R], the row of each ray among all padded ones; None for the same order
+    vertex: Tensor  # [V], the vertices in order
+    place: Tensor  # [R], the row of each ray
+    both: Movement  # from nodes to rows, as that of the rays; nothing goes to padding
 
     @property
     def rows(self) -> int:
-        """How many rows there are with padding."""
+        """P, how many rows there are with padding."""
         return sum(vertices * degree for vertices, degree in self.sizes)
 
 
@@ -45,12 +49,13 @@ def stars_of(topology: Topology) -> Stars:
 
 
 def _stars(topology: Topology) -> Stars:
-    vertex = topology.ray_vertex
-    if not len(vertex):
-        return Stars([], None)
-    _, vertex, degree = torch.unique_consecutive(vertex, return_inverse=True, return_counts=True)
-    number = torch.arange(len(vertex), device=vertex.device)
-    number = number - (degree.cumsum(0) - degree)[vertex]
+    rays = topology.rays
+    assert rays is not None
+    vertices, star, degree = torch.unique_consecutive(
+        topology.ray_vertex, return_inverse=True, return_counts=True
+    )
+    number = torch.arange(len(star), device=star.device)
+    number = number - (degree.cumsum(0) - degree)[star]
     order = degree.argsort(stable=True)
     level = (degree[order].double().log() / math.log(SPREAD)).floor()
     _, count = torch.unique_consecutive(level, return_counts=True)
@@ -58,6 +63,12 @@ def _stars(topology: Topology) -> Stars:
     sizes = list(zip(count.tolist(), side.tolist(), strict=True))
     side = side.repeat_interleave(count)
     start = torch.empty_like(degree).index_copy(0, order, side.cumsum(0) - side)
-    place = start[vertex] + number
-    same = torch.equal(place, torch.arange(len(place), device=place.device))
-    return Stars(sizes, None if same else place)
+    place = start[star] + number
+    reads, _, back_reads, back_offsets = rays.both
+    filled = torch.zeros(int(side.sum()) + 1, dtype=torch.long, device=star.device)
+    filled[place + 1] = 2
+    reads = reads.view(-1, 2).index_select(0, place.argsort()).flatten()
+    offsets = filled.cumsum(0).to(reads.dtype)
+    back_reads = place.to(reads.dtype).index_select(0, back_reads)
+    both = Movement(reads, offsets, back_reads, back_offsets)
+    return Stars(sizes, vertices[order], place, both)

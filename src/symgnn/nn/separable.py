@@ -158,15 +158,20 @@ class Separable(Form):
         (t,) = (v for each, v in zip(self.inputs, values, strict=True) if each == self.product)
         return g * h * polynomial(t, self.coefficients.to(t.dtype), self.basis)
 
-    def total(self, grid: Moments, *values: Tensor) -> Tensor:  # type: ignore[override]
-        """The sum of :meth:`here` over the second rays of each first ray.
+    def total(  # type: ignore[override]
+        self, grid: Moments, *values: Tensor, to: str = "ray"
+    ) -> Tensor:
+        """The sum of :meth:`here` over the second rays of each first ray, or of each vertex.
 
         Args:
             grid: The moments of the vectors of the rays.
-            values: g and h of each ray, `[R, 2 out]`.
+            values: g and h of each ray, `[P, 2 out]`.
+            to: "ray" or "node".
+
+        Returns:
+            `[R, out]` or `[N, out]`.
         """
-        g, h = values[0].split(self.out, 1)
-        return g * grid.weigh(h, self.powers())
+        return grid.product(values[0], self.powers(), to)
 
     def powers(self) -> Tensor:
         """The coefficients of the powers of t in Q `[out, degree + 1]`."""

@@ -4,14 +4,17 @@ With unit vectors r and a polynomial Q_c(t) = sum_p q_cp t^p for each channel c,
 
     sum_k h_kc Q_c(r_j . r_k) = sum_m q_cp(m) F_jm H_mc,   H_mc = sum_k F_km h_kc,
 
+and sum_jk g_jc h_kc Q_c(r_j . r_k) = sum_m q_cp(m) G_mc H_mc,
+
 where F_jm are the monomials of r_j up to the degree of Q, each times the square root of its
 multinomial coefficient, so that <F_j, F_k> restricted to degree p is (r_j . r_k)^p. The term k = j
-is sum_p q_cp |r_j|^(2p) h_jc and is subtracted. A vertex of degree d costs O(d).
+is sum_p q_cp |r_j|^(2p) g_jc h_jc and is subtracted. A vertex of degree d costs O(d).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations_with_replacement
 
@@ -21,8 +24,9 @@ from torch import Tensor
 from symgnn.geometry.measures import at_least_float32
 from symgnn.graphs.stars import stars_of
 from symgnn.graphs.topology import Topology
+from symgnn.nn._engine.moment_sums import Sizes, groups, node_sums
 from symgnn.nn._engine.rows import move
-from symgnn.nn._engine.values import lift
+from symgnn.nn._engine.values import LazyValues, lift
 
 
 @cache
@@ -56,98 +60,150 @@ def degrees(n: int, degree: int) -> tuple[int, ...]:
 
 
 def features(vectors: Tensor, degree: int) -> Tensor:
-    """The monomials F of each vector up to a degree, `[R, n] -> [R, M]`."""
-    n = vectors.shape[1]
-    one = vectors.new_ones(vectors.shape[0], 1)
-    if degree == 0:
-        return one
-    blocks, start = [one], 0  # one block for each degree; `start` numbers its first monomial
-    found = monomials(n, degree)
+    """The monomials F of each vector up to a degree, `[n, R] -> [M, R]`."""
+    n = vectors.shape[0]
+    found, start = monomials(n, degree), 0
+    blocks = [torch.ones_like(vectors[:1])]  # one for each degree
     for p in range(1, degree + 1):
-        size = math.comb(n + p - 1, p)
-        rows = found[start : start + size]
-        before = start + 1 - blocks[-1].shape[1]  # the number of the first one of degree p - 1
-        parent = torch.tensor([r[0] - before for r in rows], device=vectors.device)
-        variable = torch.tensor([r[1] for r in rows], device=vectors.device)
-        factor = vectors.new_tensor([r[2] for r in rows])
-        product = blocks[-1].index_select(1, parent) * vectors.index_select(1, variable)
+        rows = found[start : start + math.comb(n + p - 1, p)]
+        before = start + 1 - len(blocks[-1])  # the number of the first one of degree p - 1
+        parent = torch.tensor([parent - before for parent, _, _ in rows], device=vectors.device)
+        variable = torch.tensor([variable for _, variable, _ in rows], device=vectors.device)
+        factor = vectors.new_tensor([factor for _, _, factor in rows]).unsqueeze(1)
+        product = blocks[-1].index_select(0, parent) * vectors.index_select(0, variable)
         blocks.append(product * factor)
-        start += size
-    return torch.cat(blocks, 1)
+        start += len(rows)
+    return torch.cat(blocks)
+
+
+def powers(vectors: Tensor, degree: int) -> Tensor:
+    """`|r|^(2p)` for p from 0 to a degree, `[n, R] -> [degree + 1, R]`."""
+    square = vectors.square().sum(0, keepdim=True)
+    found = [torch.ones_like(square)]
+    for _ in range(degree):
+        found.append(found[-1] * square)
+    return torch.cat(found)
 
 
 class Moments:
-    """The rays of all vertices with one vector `[R, n]` each, and sums over pairs of them.
+    """The rays of all vertices, with one vector `[R, n]` each.
 
-    The monomials are computed once for all updates that read the same vectors.
+    Their monomials are computed once for all updates that read the same vectors.
     """
 
     def __init__(self, topology: Topology, vectors: Tensor) -> None:
         self.topology, self.vectors = topology, vectors
-        self._features: dict[int, Tensor] = {}
+        self._made: dict[tuple[int, torch.dtype], tuple[Tensor, Tensor]] = {}
 
-    def weigh(self, values: Tensor, coefficients: Tensor) -> Tensor:
-        """`sum_k values_kc Q_c(r_j . r_k)` over the other rays k of the vertex of j.
+    @property
+    def padded(self) -> bool:
+        """Whether rays stand as in :class:`symgnn.graphs.stars.Stars`; not while compiling, where
+        sizes have to be those of the graph.
+        """
+        return not torch.compiler.is_compiling()
+
+    def factors(self, table: Tensor, on_rays: Tensor | None) -> Tensor:
+        """The factors of each ray: what its nodes add, `[2 N, w]`, and itself, `[R, w]`."""
+        rays = self.topology.rays
+        assert rays is not None
+        stars = stars_of(self.topology) if self.padded else None
+        rows = move(table, rays.both if stars is None else stars.both)
+        if on_rays is None:
+            return rows
+        if stars is not None:
+            empty = on_rays.new_zeros(stars.rows, on_rays.shape[1])
+            on_rays = empty.index_copy(0, stars.place, on_rays)
+        return rows + on_rays
+
+    def made(self, degree: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The monomials `[M, P]` and the powers `[degree + 1, P]` of all rays."""
+        key = (degree, dtype)
+        if key not in self._made:
+            vectors = self.vectors.to(dtype).T
+            if self.padded:
+                stars = stars_of(self.topology)
+                empty = vectors.new_zeros(vectors.shape[0], stars.rows)
+                vectors = empty.index_copy(1, stars.place, vectors)
+            vectors = vectors.contiguous()
+            self._made[key] = features(vectors, degree), powers(vectors, degree)
+        return self._made[key]
+
+    def product(self, factors: Tensor, coefficients: Tensor, to: str) -> Tensor:
+        """`sum g_jc h_kc Q_c(r_j . r_k)` over pairs of different rays of a vertex.
 
         Args:
-            values: h, `[R, c]`.
+            factors: g and h as :meth:`factors` gives them, `[P, 2 c]`.
             coefficients: q, those of the powers in Q, `[c, degree + 1]`.
+            to: "node" for the sum over j and k, `[N, c]`; "ray" for that over k, `[R, c]`.
 
         Returns:
-            `[R, c]`, at least in single precision.
+            The sums, at least in single precision.
         """
-        device = values.device.type
-        with torch.autocast(device, enabled=False):  # the subtraction needs all digits
-            values = at_least_float32(values)
-            vectors = self.vectors.to(values.dtype)
-            coefficients = coefficients.to(values.dtype)
-            degree, n = coefficients.shape[1] - 1, vectors.shape[1]
-            index = torch.tensor(degrees(n, degree), device=values.device)
+        with torch.autocast(factors.device.type, enabled=False):  # differences need all digits
+            factors = at_least_float32(factors)
+            coefficients = coefficients.to(factors.dtype)
+            degree, n = coefficients.shape[1] - 1, self.vectors.shape[1]
+            index = torch.tensor(degrees(n, degree), device=factors.device)
             weights = coefficients.T.index_select(0, index)  # [M, c]
-            if torch.compiler.is_compiling():
-                found = self._by_movements(values, features(vectors, degree), weights)
-            else:
-                found = self._by_products(values, vectors, degree, weights)
-            square = vectors.square().sum(1, keepdim=True)
-            powers = torch.cat([torch.ones_like(square), *_powers(square, degree)], 1)
-            return torch.addcmul(found, values, powers @ coefficients.T, value=-1)
+            monomial, power = self.made(degree, factors.dtype)
+            if not self.padded:
+                return self._by_movements(factors, monomial, power, weights, coefficients, to)
+            stars = stars_of(self.topology)
+            c, nodes = coefficients.shape[0], self.topology.num_nodes
+            if not stars.sizes:
+                return factors.new_zeros(nodes if to == "node" else 0, c)
+            given = (factors, monomial, power, weights, coefficients.T)
+            if to == "ray":
+                return lift(_to_rays(*given, stars.sizes), stars.place)
+            total = node_sums(*given, stars.sizes)
+            return total.new_zeros(nodes, c).index_copy(0, stars.vertex, total)
 
-    def _by_products(self, values: Tensor, vectors: Tensor, degree: int, weights: Tensor) -> Tensor:
-        """Two products of matrices for each vertex."""
-        stars = stars_of(self.topology)
-        if not stars.sizes:
-            return torch.zeros_like(values)
-        if degree not in self._features:
-            rows = features(vectors, degree)
-            if stars.place is not None:
-                rows = rows.new_zeros(stars.rows, rows.shape[1]).index_copy(0, stars.place, rows)
-            self._features[degree] = rows
-        monomial, rows = self._features[degree], values
-        if stars.place is not None:
-            rows = rows.new_zeros(stars.rows, rows.shape[1]).index_copy(0, stars.place, rows)
-        places, parts = [v * d for v, d in stars.sizes], []
-        split = zip(stars.sizes, monomial.split(places), rows.split(places), strict=True)
-        for (vertices, side), of_rays, weighed in split:
-            of_rays = of_rays.view(vertices, side, of_rays.shape[1])
-            weighed = weighed.view(vertices, side, weighed.shape[1])
-            moments = torch.bmm(of_rays.mT, weighed) * weights
-            parts.append(torch.bmm(of_rays, moments).flatten(0, 1))
-        found = torch.cat(parts) if len(parts) > 1 else parts[0]
-        return found if stars.place is None else lift(found, stars.place)
-
-    def _by_movements(self, values: Tensor, monomial: Tensor, weights: Tensor) -> Tensor:
+    def _by_movements(
+        self,
+        factors: Tensor,
+        monomial: Tensor,
+        power: Tensor,
+        weights: Tensor,
+        coefficients: Tensor,
+        to: str,
+    ) -> Tensor:
         """The same in operations whose sizes depend on the numbers of rays and nodes alone."""
         rays = self.topology.rays
         assert rays is not None
-        size, channels = monomial.shape[1], values.shape[1]
-        outer = (monomial.unsqueeze(2) * values.unsqueeze(1)).flatten(1)
-        moments = move(outer, rays.near.T) * weights.flatten()
-        back = move(moments, rays.near).unflatten(1, (size, channels))
-        return (monomial.unsqueeze(2) * back).sum(1)
+        g, h = factors.chunk(2, 1)
+        monomial = monomial.T.unsqueeze(2)
+        moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.near.T) * weights.flatten()
+        back = move(moments, rays.near).unflatten(1, weights.shape)
+        found = g * ((monomial * back).sum(1) - h * (power.T @ coefficients.T))
+        return found if to == "ray" else move(found, rays.near.T)
 
 
-def _powers(square: Tensor, degree: int) -> list[Tensor]:
-    found: list[Tensor] = []
-    for _ in range(degree):
-        found.append(square if not found else found[-1] * square)
-    return found
+def _to_rays(
+    factors: Tensor,
+    monomial: Tensor,
+    power: Tensor,
+    weights: Tensor,
+    coefficients: Tensor,
+    sizes: Sizes,
+) -> Tensor:
+    """As :func:`node_sums`, but over the second rays alone, `[P, c]`."""
+    parts = []
+    for both, of_rays, of_self in groups(factors, monomial, power, sizes):
+        first, second = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        pairs = torch.bmm(of_rays.mT, torch.bmm(of_rays, second) * weights)
+        own = of_self.mT @ coefficients
+        parts.append((first * torch.addcmul(pairs, second, own, value=-1)).flatten(0, 1))
+    return torch.cat(parts)
+
+
+class MomentValues(LazyValues):
+    """The value of a form on rays: only its sums exist."""
+
+    def __init__(self, topology: Topology, total: Callable[[str], Tensor]) -> None:
+        super().__init__(topology, "angle", None)
+        self.total = total
+
+    def _climb_angles(self, to: str, op: str) -> Tensor:
+        if to == "ray" or (to == "node" and ("ray", op) not in self._totals):
+            return self.total(to)
+        return super()._climb_angles(to, op)

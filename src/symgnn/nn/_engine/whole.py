@@ -8,8 +8,15 @@ import torch
 from torch import Tensor
 
 from symgnn.graphs import Movement, Topology
-from symgnn.nn._engine.first_half import Given, first_half, rows_below
-from symgnn.nn._engine.moments import Moments
+from symgnn.nn._engine.first_half import (
+    Given,
+    first_half,
+    node_table,
+    ray_table,
+    rows_below,
+    unstacked,
+)
+from symgnn.nn._engine.moments import Moments, MomentValues
 from symgnn.nn._engine.plan import Term
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import move
@@ -133,8 +140,10 @@ class WholeEngine(Reference):
         ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
         maps = cast(list[Tensor], phi.maps())
         given = Given(plan, "angle", topology, maps, phi.bias, (), graph, node, ray)
-        total = phi.total(moments_of(phi.product, state), rows_below(given))
-        return LazyValues(topology, "angle", None, ray_total=total)
+        moments = moments_of(phi.product, state)
+        table = unstacked(node_table(given), len(given.bias))
+        factors = moments.factors(table, ray_table(given))
+        return MomentValues(topology, lambda to: phi.total(moments, factors, to=to))
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
         """An input of a form where it lives."""
