@@ -78,7 +78,7 @@ def first_moments(conformal: bool, rows: Tensor, state: State) -> Tensor:
     if state.e is not None:
         weights.append(at_least_float32(state.e.rows))
     kind = torch.promote_types(vectors.dtype, weights[0].dtype)
-    weights = [vectors.new_ones(len(vectors), 1), *weights]
+    weights = [vectors.new_ones(vectors.shape[0], 1), *weights]
     weighed = torch.cat([each.to(kind) for each in weights], 1)
     moments = (weighed.unsqueeze(2) * vectors.to(kind).unsqueeze(1)).flatten(1)
     count = topology.edges_of_node.clamp(min=1).unsqueeze(-1).to(kind)

@@ -10,8 +10,7 @@ of moments (:mod:`symgnn.nn._engine.moments`), so only sums and means of `a` can
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -65,7 +64,7 @@ conformal_product = RayProduct(
 )
 
 #: The measure of product form that stands in for a measure of an MLP.
-STANDS_IN = {theta: cosine, kappa: conformal_product}
+STANDS_IN: dict[Input, RayProduct] = {theta: cosine, kappa: conformal_product}
 
 
 class Separable(Form):
@@ -86,6 +85,7 @@ class Separable(Form):
 
     takes_update = True
     on_rays = True
+    in_powers: Tensor  # [degree + 1, degree + 1], the powers in each polynomial of the basis
 
     def __init__(
         self,
@@ -111,6 +111,8 @@ class Separable(Form):
             Linear(sum(w for w, read in zip(widths, self.sides, strict=True) if read[h]), out)
             for h in (0, 1)
         )
+        table = torch.tensor(_powers_of(basis, degree), dtype=torch.float64)
+        self.register_buffer("in_powers", table, persistent=False)
         self.coefficients = nn.Parameter(torch.empty(out, degree + 1))
         self.reset_parameters()
 
@@ -175,8 +177,7 @@ class Separable(Form):
 
     def powers(self) -> Tensor:
         """The coefficients of the powers of t in Q `[out, degree + 1]`."""
-        table = _powers_of(self.basis, self.degree)
-        return self.coefficients @ self.coefficients.new_tensor(table)
+        return self.coefficients @ self.in_powers.to(self.coefficients.dtype)
 
     def extra_repr(self) -> str:
         """The polynomial."""
@@ -225,7 +226,6 @@ def polynomial(t: Tensor, coefficients: Tensor, basis: str) -> Tensor:
     return torch.cat(found, -1) @ coefficients.T
 
 
-@cache
 def _powers_of(basis: str, degree: int) -> list[list[float]]:
     """The coefficients of the powers `[degree + 1, degree + 1]`, one row for each polynomial."""
     table = np.zeros((degree + 1, degree + 1))
@@ -277,11 +277,9 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
             f"separable: {spec.name} has a form of its own for angles; give a specification whose "
             "angle update is an MLP"
         )
-    angle = [
-        replace(STANDS_IN[each.home], place=each.place) if each.home in STANDS_IN else each
-        for each in spec.angle
-        if each.reads != "a"
-    ]
+    angle = spec.angle
+    if "angle" not in spec.forms:
+        angle = [STANDS_IN.get(each.home, each) for each in spec.angle if each.reads != "a"]
     for domain in ("edge", "node", "graph"):
         for each in spec[domain]:
             if isinstance(each, Reduction) and each.of.home in STANDS_IN:

@@ -42,7 +42,7 @@ def node_sums(
     given = (factors, monomial, power, weights, coefficients)
     if transforms() or forward_ad._current_level >= 0:
         return plain_sums(*given, sizes)
-    found: Tensor = _NodeSums.apply(*given, sizes)  # type: ignore[no-untyped-call]
+    found: Tensor = _NodeSums.apply(*given, sizes)
     return found
 
 
@@ -104,8 +104,10 @@ class _NodeSums(torch.autograd.Function):
         return torch.cat(parts)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple:  # type: ignore[override]
-        given, kept = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        saved: tuple[Tensor, ...] = ctx.saved_tensors
+        factors, monomial, power, weights, coefficients, *kept = saved
+        given = (factors, monomial, power, weights, coefficients)
         wanted = [k for k in range(5) if ctx.needs_input_grad[k]]
         if torch.is_grad_enabled():  # for a second derivative
             with torch.enable_grad():
@@ -124,9 +126,9 @@ def _derivatives(
     """The derivatives of the sums by those of the five inputs that are wanted."""
     factors, monomial, power, weights, coefficients = given
     c = weights.shape[1]
-    grads = [torch.empty_like(each) if k < 3 else None for k, each in enumerate(given)]
+    by_factor, by_monomial, by_power = map(torch.empty_like, given[:3])
     by_weight, by_coefficient = torch.zeros_like(weights), torch.zeros_like(coefficients)
-    targets = groups(*(grads[k] for k in range(3)), sizes)  # type: ignore[arg-type]
+    targets = groups(by_factor, by_monomial, by_power, sizes)
     for k, (both, of_rays, of_self) in enumerate(groups(factors, monomial, power, sizes)):
         moments, own = kept[2 * k : 2 * k + 2]
         start = sum(vertices for vertices, _ in sizes[:k])
@@ -149,5 +151,5 @@ def _derivatives(
         if 2 in wanted:
             product = both[..., :c] * both[..., c:]
             to_self.copy_(torch.bmm(own_change, product.mT).neg_())
-    grads[3:] = by_weight, by_coefficient
-    return [each if k in wanted else None for k, each in enumerate(grads)]
+    found = (by_factor, by_monomial, by_power, by_weight, by_coefficient)
+    return [each if k in wanted else None for k, each in enumerate(found)]

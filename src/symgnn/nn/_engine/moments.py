@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,51 +28,57 @@ from symgnn.nn._engine.rows import move
 from symgnn.nn._engine.values import LazyValues, lift
 
 
-@cache
-def monomials(n: int, degree: int) -> tuple[tuple[int, int, float], ...]:
-    """All monomials of n variables from degree 1 to `degree`, by degree.
+class Table(NamedTuple):
+    """The monomials of n variables of one degree p > 0, each a multiple of one of degree p - 1."""
 
-    Returns:
-        For each monomial the number of the one of a degree less that it is a multiple of (0 is
-        the constant 1), the variable it is multiplied by, and its factor: the square root of the
-        ratio of their multinomial coefficients.
-    """
-    number: dict[tuple[int, ...], int] = {(): 0}
-    found = []
+    parent: Tensor  # [M_p], the number of that one among those of its degree
+    variable: Tensor  # [M_p], what it is multiplied by
+    factor: Tensor  # [M_p, 1], the square root of the ratio of their multinomial coefficients
+
+
+def tables(n: int, degree: int, like: Tensor) -> list[Table]:
+    """The monomials from degree 1 to `degree`, made once for each type and device."""
+    if torch.compiler.is_compiling():
+        return _tables(n, degree, like)
+    key = (n, degree, like.dtype, like.device)
+    if key not in _KNOWN:
+        with torch.inference_mode(False):  # they may be saved for a backward pass later on
+            _KNOWN[key] = _tables(n, degree, like)
+    return _KNOWN[key]
+
+
+_KNOWN: dict[Any, list[Table]] = {}
+
+
+def _tables(n: int, degree: int, like: Tensor) -> list[Table]:
+    found: list[Table] = []
+    before: list[tuple[int, ...]] = [()]  # the variables of each monomial, in order
     for p in range(1, degree + 1):
-        for variables in combinations_with_replacement(range(n), p):
-            number[variables] = len(number)
-            factor = math.sqrt(_multinomial(variables) / _multinomial(variables[:-1]))
-            found.append((number[variables[:-1]], variables[-1], factor))
-    return tuple(found)
-
-
-def _multinomial(variables: tuple[int, ...]) -> int:
-    repeats = (variables.count(each) for each in set(variables))
-    return math.factorial(len(variables)) // math.prod(map(math.factorial, repeats))
-
-
-@cache
-def degrees(n: int, degree: int) -> tuple[int, ...]:
-    """The degree of each monomial of n variables up to `degree`, the constant among them."""
-    return tuple(p for p in range(degree + 1) for _ in range(math.comb(n + p - 1, p)))
+        grown = [
+            (k, (*each, variable))
+            for k, each in enumerate(before)
+            for variable in range(each[-1] if each else 0, n)
+        ]
+        before = [each for _, each in grown]
+        # p! / prod(repeats!), over the same of the one of degree p - 1
+        factor = [[math.sqrt(p / each.count(each[-1]))] for each in before]
+        found.append(
+            Table(
+                torch.tensor([k for k, _ in grown], device=like.device),
+                torch.tensor([each[-1] for each in before], device=like.device),
+                torch.tensor(factor, dtype=like.dtype, device=like.device),
+            )
+        )
+    return found
 
 
 def features(vectors: Tensor, degree: int) -> Tensor:
     """The monomials F of each vector up to a degree, `[n, R] -> [M, R]`."""
-    n = vectors.shape[0]
-    found, start = monomials(n, degree), 0
-    blocks = [torch.ones_like(vectors[:1])]  # one for each degree
-    for p in range(1, degree + 1):
-        rows = found[start : start + math.comb(n + p - 1, p)]
-        before = start + 1 - len(blocks[-1])  # the number of the first one of degree p - 1
-        parent = torch.tensor([parent - before for parent, _, _ in rows], device=vectors.device)
-        variable = torch.tensor([variable for _, variable, _ in rows], device=vectors.device)
-        factor = vectors.new_tensor([factor for _, _, factor in rows]).unsqueeze(1)
-        product = blocks[-1].index_select(0, parent) * vectors.index_select(0, variable)
-        blocks.append(product * factor)
-        start += len(rows)
-    return torch.cat(blocks)
+    found = [torch.ones_like(vectors[:1])]  # one for each degree
+    for parent, variable, factor in tables(vectors.shape[0], degree, vectors):
+        product = found[-1].index_select(0, parent) * vectors.index_select(0, variable)
+        found.append(product * factor)
+    return torch.cat(found)
 
 
 def powers(vectors: Tensor, degree: int) -> Tensor:
@@ -143,8 +148,11 @@ class Moments:
             factors = at_least_float32(factors)
             coefficients = coefficients.to(factors.dtype)
             degree, n = coefficients.shape[1] - 1, self.vectors.shape[1]
-            index = torch.tensor(degrees(n, degree), device=factors.device)
-            weights = coefficients.T.index_select(0, index)  # [M, c]
+            sizes = [math.comb(n + p - 1, p) for p in range(degree + 1)]
+            columns = coefficients.T.unsqueeze(1).unbind(0)
+            weights = torch.cat(  # [M, c]
+                [each.expand(size, -1) for each, size in zip(columns, sizes, strict=True)]
+            )
             monomial, power = self.made(degree, factors.dtype)
             if not self.padded:
                 return self._by_movements(factors, monomial, power, weights, coefficients, to)
