@@ -120,7 +120,7 @@ class SeparableOracle(Oracle):
             for edge, ray in zip(edges, rays, strict=True):
                 parts = [torch.ones(1, dtype=torch.float64), s.v[edge[0]], s.e[edge]]
                 terms.append((row @ torch.cat([p for p in parts if p is not None])) * ray)
-            moments.append(rho("mean", terms, n))
+            moments.append(rho("sum", terms, n) / max(len(terms), 1) ** 0.5)
         return torch.stack(
             [determinant([moments[a * phi.out + c] for a in range(n)]) for c in range(phi.out)]
         )

@@ -1,8 +1,9 @@
 """Handedness: what nodes can see that a mirror changes, in any dimension.
 
-The mean of the directions of the edges that end at a node, weighed by a value of the edge or of its
-source, is a vector, the first moment of that value. The determinant of n such vectors, each with
-its own learned weights, is kept by all rotations and changes its sign under reflections.
+The sum of the directions of the d edges that end at a node, weighed by a value of the edge or of
+its source and divided by the square root of d, is a vector, the first moment of that value. The
+determinant of n such vectors, each with its own learned weights, is kept by all rotations and
+changes its sign under reflections. Divided so, it is of the same size at all degrees.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def first_moments(conformal: bool, rows: Tensor, state: State) -> Tensor:
     weighed = torch.cat([each.to(kind) for each in weights], 1)
     moments = (weighed.unsqueeze(2) * vectors.to(kind).unsqueeze(1)).flatten(1)
     count = topology.edges_of_node.clamp(min=1).unsqueeze(-1).to(kind)
-    return engine.total(moments, topology.edges.near) / count
+    return engine.total(moments, topology.edges.near) / count.sqrt()
 
 
 def _width(dimension: int, sizes: Mapping[str, int], _: int | None) -> int:
