@@ -114,12 +114,17 @@ class SeparableOracle(Oracle):
         n, edges = s.x.width, s.graph.into(i)
         rays = [s.x[j] - s.x[i] for j, _, _ in edges]
         rays = conformal(rays) if self.conformal else [direction(ray) for ray in rays]
-        moments = []  # [n, c] of them: n vectors for each channel
+        values = [[part for part in (s.v[e[0]], s.e[e]) if part is not None] for e in edges]
+        values = [torch.cat(parts) for parts in values]
+        width = phi.weights.shape[1] - 1
+        mean = rho("mean", values, width)
+        away = [value - mean for value in values]
+        variance = rho("mean", [dot(value, value).reshape(1) / width for value in away], 1)
+        one = torch.ones(1, dtype=torch.float64)
+        weights = [torch.cat([one, value / (variance + 1e-6).sqrt()]) for value in away]
+        moments = []  # n vectors for each channel
         for row in phi.weights:
-            terms = []
-            for edge, ray in zip(edges, rays, strict=True):
-                parts = [torch.ones(1, dtype=torch.float64), s.v[edge[0]], s.e[edge]]
-                terms.append((row @ torch.cat([p for p in parts if p is not None])) * ray)
+            terms = [(row @ weight) * ray for weight, ray in zip(weights, rays, strict=True)]
             moments.append(rho("sum", terms, n) / max(len(terms), 1) ** 0.5)
         return torch.stack(
             [determinant([moments[a * phi.out + c] for a in range(n)]) for c in range(phi.out)]

@@ -64,10 +64,11 @@ def test_only_what_reverses_orientation_is_lost(name: str) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_any_dimension(name: str, n: int) -> None:
     """Reflections change the output by far more than rounding, rotations do not."""
-    model = build(name, chiral=True, dimension=n, node_features=2, aggregation="sum").double()
     torch.manual_seed(n)
+    # as many features as moments that have to differ
+    model = build(name, chiral=True, dimension=n, node_features=8, aggregation="sum").double()
     nodes = n + 4
-    pos, x = torch.randn(nodes, n).double(), torch.randn(nodes, 2).double()
+    pos, x = torch.randn(nodes, n).double(), torch.randn(nodes, 8).double()
     edges = torch.combinations(torch.arange(nodes)).T
     data = Data(pos=pos, x=x, edge_index=torch.cat([edges, edges.flip(0)], 1))
     out, generator = model(data), torch.Generator().manual_seed(0)

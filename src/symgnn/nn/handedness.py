@@ -3,7 +3,11 @@
 The sum of the directions of the d edges that end at a node, weighed by a value of the edge or of
 its source and divided by the square root of d, is a vector, the first moment of that value. The
 determinant of n such vectors, each with its own learned weights, is kept by all rotations and
-changes its sign under reflections. Divided so, it is of the same size at all degrees.
+changes its sign under reflections.
+
+Equal weights give parallel vectors, so only the differences between the edges of a node count:
+values are taken relative to their mean over these edges, and divided by their root mean square
+deviation. So determinants are of size 1, however small the values and however many the edges.
 """
 
 from __future__ import annotations
@@ -27,6 +31,10 @@ from symgnn.nn.state import State
 
 if TYPE_CHECKING:
     from symgnn.nn.update import Update
+
+
+#: Added to the variance of values before the root is taken.
+EPSILON = 1e-6
 
 
 def determinant(vectors: Tensor) -> Tensor:
@@ -60,6 +68,8 @@ def determinant(vectors: Tensor) -> Tensor:
 def first_moments(conformal: bool, rows: Tensor, state: State) -> Tensor:
     """The first moments of 1, of v at the source and of e, over the edges that end at each node.
 
+    Values are centred and normalised over these edges, all together.
+
     Args:
         conformal: Whether the directions are those of :func:`conformal_rays`.
         rows: v, `[N, w]`.
@@ -75,15 +85,19 @@ def first_moments(conformal: bool, rows: Tensor, state: State) -> Tensor:
         around = (topology.edge_index[1], topology.num_nodes)
         state.measured[key] = conformal_rays(rays, *around) if conformal else direction(rays)
     vectors: Tensor = state.measured[key]
-    weights = [engine.gather(at_least_float32(rows), topology.edges.far)]
+    values = [engine.gather(at_least_float32(rows), topology.edges.far)]
     if state.e is not None:
-        weights.append(at_least_float32(state.e.rows))
-    kind = torch.promote_types(vectors.dtype, weights[0].dtype)
-    weights = [vectors.new_ones(vectors.shape[0], 1), *weights]
-    weighed = torch.cat([each.to(kind) for each in weights], 1)
-    moments = (weighed.unsqueeze(2) * vectors.to(kind).unsqueeze(1)).flatten(1)
-    count = topology.edges_of_node.clamp(min=1).unsqueeze(-1).to(kind)
-    return engine.total(moments, topology.edges.near) / count.sqrt()
+        values.append(at_least_float32(state.e.rows))
+    kind = torch.promote_types(vectors.dtype, values[0].dtype)
+    vectors = vectors.to(kind)
+    near, count = topology.edges.near, topology.edges_of_node.clamp(min=1).unsqueeze(-1).to(kind)
+    weights = torch.cat([each.to(kind) for each in values], 1)
+    weights = weights - engine.gather(engine.total(weights, near) / count, near)
+    variance = engine.total(weights.square().mean(1, keepdim=True), near) / count
+    weights = weights * engine.gather((variance + EPSILON).rsqrt(), near)
+    weights = torch.cat([vectors.new_ones(vectors.shape[0], 1), weights], 1)
+    moments = (weights.unsqueeze(2) * vectors.unsqueeze(1)).flatten(1)
+    return engine.total(moments, near) / count.sqrt()
 
 
 def _width(dimension: int, sizes: Mapping[str, int], _: int | None) -> int:
