@@ -11,20 +11,21 @@ from torch_geometric.data import Data
 
 ELEMENTS = ("H", "C", "N", "O", "F", "S", "Cl", "Br")
 SUBSTITUENTS = ("[H]", "F", "Cl", "Br", "O", "N", "S", "C", "OC", "C#N", "C(F)(F)F", "CO", "CC")
-#: Rings that are bound to the centre: those to learn from, and others.
+#: Rings that are bound to the centre, at a carbon next to carbons: those to learn from, and others.
 TRAINING = ("c1ccccc1", "C1CCCCC1", "c1ccncc1", "C1CCOC1", "C1CC1")
-HELD_OUT = ("c1cccs1", "C1CCCC1", "c1ccc2ccccc2c1", "C1CCNCC1", "c1ccoc1")
+HELD_OUT = ("c1ccsc1", "C1CCCC1", "c1ccc2ccccc2c1", "C1CCNCC1", "c1ccoc1")
 
 
 def graph_of(mol: Chem.Mol) -> Data:
-    """Atoms with their element, bonds as edges both ways, and the coordinates of a conformer."""
+    """Atoms with element and atomic number, bonds as edges both ways, and a conformer."""
+    number = torch.tensor([[atom.GetAtomicNum() / 10] for atom in mol.GetAtoms()])
     kinds = [ELEMENTS.index(atom.GetSymbol()) for atom in mol.GetAtoms()]
     bonds = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in mol.GetBonds()]
     one_way = torch.tensor(bonds).T
     pos = torch.tensor(mol.GetConformer().GetPositions(), dtype=torch.float32)
     return Data(
         pos=pos - pos.mean(0),
-        x=torch.eye(len(ELEMENTS))[kinds],
+        x=torch.cat([torch.eye(len(ELEMENTS))[kinds], number], 1),
         edge_index=torch.cat([one_way, one_way.flip(0)], 1),
     )
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from symgnn.nn._engine.torch_private import transforms
+from symgnn.nn._engine.torch_private import is_transformed
 
 #: Of each group of vertices, their number and their degree with padding.
 Sizes = Sequence[tuple[int, int]]
@@ -40,7 +39,7 @@ def node_sums(
         `[V, c]`.
     """
     given = (factors, monomial, power, weights, coefficients)
-    if transforms() or forward_ad._current_level >= 0:
+    if is_transformed():
         return plain_sums(*given, sizes)
     found: Tensor = _NodeSums.apply(*given, sizes)
     return found
