@@ -16,6 +16,7 @@ from symgnn.nn.inputs import v
 
 PICTURES = Path(__file__).parent / "pictures"
 BLOCKS = ["gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "combined", "cgn"]
+CHIRAL = ["agn-separable", "combined-separable", "cgn-separable"]
 COLOURS = ["#eef1f6", "#dbe7f5", "#c5ddf2", "#add0ee", "#93c2e8", "#78b2e0"]
 
 
@@ -29,6 +30,10 @@ def symmetries() -> dict[Symmetry, list[str]]:
             model = build(name, dimension=3, coordinate_map=psi)
             label = model.network.name + ("" if psi == "identity" else "*")
             found.setdefault(model.symmetry, []).append(label)
+    for name in CHIRAL:
+        for chiral in (False, True):
+            model = build(name, dimension=3, chiral=chiral)
+            found.setdefault(model.symmetry, []).append(model.network.name)
     blind = build(GN.replace(inputs=[v]))
     found.setdefault(blind.symmetry, []).append("GN without coordinates")
     return found

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 #: The suites, in the order in which they are run; each is the `SUITE` of the module `_NAME_suite`.
 SUITES = {
     "angles": "AGN's angle update against concatenate-MLP-scatter and its matrix products",
+    "separable": "angles of product form against edges alone and AGN's MLP",
     "blocks": "the blocks against each other, beside the paper's ratios",
     "peers": "DGN and AGN against EGNN, SchNet and DimeNet++; these as specifications",
     "topology": "making the topology, against a training step",

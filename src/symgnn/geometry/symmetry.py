@@ -67,6 +67,9 @@ class Symmetry:
     def __or__(self, other: Symmetry) -> Symmetry:
         return Symmetry(self.kinds | other.kinds)
 
+    def __sub__(self, other: Symmetry) -> Symmetry:
+        return Symmetry(self.kinds - other.kinds)
+
     def __le__(self, other: Symmetry) -> bool:
         return self.kinds <= other.kinds
 
@@ -104,10 +107,15 @@ LENGTHS = EUCLIDEAN | Symmetry(["torsion", "flex"])
 #: Every map that keeps the angles at the vertices.
 ANGLES = SIMILARITIES | Symmetry(["torsion"])
 EVERYTHING = Symmetry(KINDS)
+#: What turns a right hand into a left one. Affine maps may.
+REVERSING = Symmetry(["reflection", "inversion", "affine"])
 
 _GROUPS = {
     "affine maps": AFFINE,
     "Moebius maps": MOEBIUS,
     "similarities": SIMILARITIES,
     "E(n)": EUCLIDEAN,
+    "orientation-preserving Moebius maps": MOEBIUS - REVERSING,
+    "orientation-preserving similarities": SIMILARITIES - REVERSING,
+    "SE(n)": EUCLIDEAN - REVERSING,
 }

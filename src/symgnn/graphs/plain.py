@@ -23,6 +23,7 @@ def plain_topology(
     num_graphs: int | None = None,
     num_angles: int | None = None,
     angles: bool = True,
+    whole: bool = True,
     pairs: bool = False,
 ) -> Topology:
     """The topology of a batch of graphs.
@@ -33,7 +34,8 @@ def plain_topology(
         num_graphs: How many graphs there are; one more than the largest number in `batch`, if not
             given.
         num_angles: How many angles there are, where that is known.
-        angles: Whether the angles are listed.
+        angles: Whether there are rays of angles.
+        whole: Whether the angles are listed, not their rays alone.
         pairs: Whether all pairs of nodes of a graph are listed.
     """
     nodes = batch.shape[0]
@@ -49,7 +51,7 @@ def plain_topology(
         "edges": _ends(target, source, nodes),
     }
     if angles:
-        fields |= _angles(edge_index, nodes, num_angles)
+        fields |= _angles(edge_index, nodes, num_angles, whole)
     if pairs:
         index, edge_pair = _all_pairs(edge_index, batch, num_graphs)
         fields["all_pairs"] = plain_topology(index, batch, num_graphs=num_graphs, angles=False)
@@ -84,7 +86,7 @@ def _ends(near: Tensor, far: Tensor, size: int) -> Ends:
     return Ends(_lift(near, size), _lift(far, size), Movement(both, offsets, near[:0], offsets[:1]))
 
 
-def _angles(edge_index: Tensor, nodes: int, num_angles: int | None) -> dict[str, Any]:
+def _angles(edge_index: Tensor, nodes: int, num_angles: int | None, whole: bool) -> dict[str, Any]:
     """The rays of the vertices that have angles, sorted, their pairs, and how edges join them."""
     source, target = edge_index[0], edge_index[1]
     some = torch.sym_max(nodes, 1)
@@ -104,7 +106,7 @@ def _angles(edge_index: Tensor, nodes: int, num_angles: int | None) -> dict[str,
     return {
         "rays": rays,
         "ray_index": torch.stack([vertex, neighbour]),
-        "pairs": _pairs(rays.near, num_angles),
+        "pairs": _pairs(rays.near, num_angles) if whole else None,
         "rays_in": _gather(target_ray, count),
         "ray_edge": ray_edge,
         "ray_edge_weight": weight,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from torch import nn
 
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
+from symgnn.nn._engine.plan import lists_angles
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.form import After, Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
@@ -58,7 +59,7 @@ def with_after(
     """
     after = dict(spec.after)
     for domain, value in VALUE_OF.items():
-        if spec[domain]:
+        if spec[domain] and domain not in spec.forms:
             known = after.get(domain, After())
             adds = known.residual or (residual and old[value] == new[value])
             after[domain] = replace(known, norm=known.norm or norm, residual=adds)
@@ -126,6 +127,8 @@ class Block(nn.Module):
         self.needs_angles = "angle" in self.updates or any(
             isinstance(each, Reduction) and each.of.domain == "angle" for each in inputs
         )
+        #: Whether the angles have to be listed: sums of product form need their rays alone.
+        self.lists_angles = lists_angles(self._updates())
         #: Whether an update computes something once for an edge and its reverse.
         self.uses_lines = any(update.plan.on_lines for update in self._updates())
 

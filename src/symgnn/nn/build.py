@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,9 +24,11 @@ from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.peers import PEERS
+from symgnn.nn.separable import ProductForm
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
 from symgnn.nn.standardising import FEATURES, Averages, standardised
 from symgnn.nn.state import Reference
+from symgnn.nn.variants import SEPARABLE, variant_of
 from symgnn.nn.vectors import RAYS
 
 AGGREGATIONS = ("sum", "mean", "max")
@@ -84,8 +87,9 @@ def build(
 
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
-            "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a
-            :class:`Spec` or :class:`Network` of your own.
+            "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
+            update; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a :class:`Spec` or
+            :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which turn with the coordinates and do not move with them.
@@ -136,7 +140,10 @@ def build(
             squared distances themselves, which are a poor input where edges differ much in length,
             as on complete graphs.
         cutoff: The distance from which on the radial basis is 0, in units of the coordinates.
-        options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
+        options: For the blocks, `separable=True` (angle updates of product form, at the price of
+            edges) with its `degree` and `basis`, and `chiral=True` (nodes see handedness), see
+            :func:`symgnn.nn.variants.variant_of`; for a peer's network what it takes besides, such
+            as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
 
     Returns:
@@ -158,7 +165,7 @@ def build(
         options, residual = {**options, "residual": residual}, None
     if cutoff is not None and "cutoff" in own:
         options = {**options, "cutoff": cutoff}
-    network = network_named(architecture, options, types)
+    network = network_named(architecture, options, types, dimension)
     spec = network.layer
     if scaling is not None:
         if spec.scaling is None:
@@ -194,6 +201,8 @@ def build(
     count = check_count("layers", network.layers if layers is None else layers, 1)
     maps = [coordinate_map_of(psi) for _ in range(count)]
     readable = {value[0] for value in network.reads} | (maps[0].reads if maps[0] else frozenset())
+    if isinstance(spec.forms.get("angle"), ProductForm):
+        readable -= {"a"}
     for name, (value, size) in zip(OPTIONS, features.items(), strict=True):
         if check_count(name, size, 0) and value not in readable:
             raise ValueError(f"{name}: is {size}, but no update of {spec.name} {_READ[value]}")
@@ -335,14 +344,19 @@ def _own_options(architecture: Any) -> list[str]:
 
 
 def network_named(
-    architecture: str | Spec | Network, options: Mapping[str, Any], types: int | None = None
+    architecture: str | Spec | Network,
+    options: Mapping[str, Any],
+    types: int | None = None,
+    dimension: int | None = None,
 ) -> Network:
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        found = named("architecture", architecture, {**ARCHITECTURES, **PEERS})
+        found = named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE, **PEERS})
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
+    if isinstance(found, Spec):
+        found = partial(variant_of, found, dimension=dimension)
     known = list(inspect.signature(found).parameters) if callable(found) else []
     for option in options:
         if option not in known:
@@ -362,7 +376,7 @@ def spec_of(architecture: str | Spec) -> Spec:
     return (
         architecture
         if isinstance(architecture, Spec)
-        else named("architecture", architecture, ARCHITECTURES)
+        else named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE})
     )
 
 

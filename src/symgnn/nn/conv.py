@@ -140,7 +140,7 @@ class Conv(nn.Module):
                 len(pos),
                 batch,
                 angles=self.block.needs_angles,
-                whole=self.engine.whole,
+                whole=self.engine.whole and (self.engine.lists_angles or self.block.lists_angles),
                 pairs=self.block.map is not None and self.block.map.all_pairs,
                 lines=self.block.uses_lines,
             )

@@ -55,6 +55,7 @@ class Exportable(nn.Module):
             num_graphs=None if u is None else u.shape[0],
             num_angles=None if angle_attr is None else angle_attr.shape[0],
             angles=self.model.needs_angles,
+            whole=self.model.lists_angles,
             pairs=self.model.needs_pairs,
         )
         out: Tensor = self.model(

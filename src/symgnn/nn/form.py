@@ -31,6 +31,12 @@ class Form(nn.Module):
         hidden: The width of hidden layers, if it has any.
     """
 
+    #: Whether it is made as `form(..., update=..., width=...)` of those inputs that are there.
+    takes_update = False
+    #: For angles: whether :meth:`total` gets the moments of the rays and factors of each ray, and
+    #: no angle is listed (see :mod:`symgnn.nn.separable`).
+    on_rays = False
+
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__()
         self.widths, self.out = list(widths), out
@@ -158,7 +164,7 @@ class MLP(Form):
     ) -> None:
         super().__init__(widths, out, hidden)
         sizes = [sum(widths), *[hidden] * layers, out]
-        self.linears = nn.ModuleList(_Linear(i, o) for i, o in pairwise(sizes))
+        self.linears = nn.ModuleList(AffineMap(i, o) for i, o in pairwise(sizes))
         if not last_bias and layers:
             self.linears[-1].register_parameter("bias", None)
         self.dropout, self.init, self.gain = dropout, init, gain
@@ -172,7 +178,7 @@ class MLP(Form):
             return
         last = len(self.linears) - 1
         for number, linear in enumerate(self.linears):
-            assert isinstance(linear, _Linear)
+            assert isinstance(linear, AffineMap)
             gain = (SWISH_GAIN if number else 1.0) * (self.gain if number == last else 1.0)
             linear.keep_variance([linear.in_features] if number else self.widths, gain)
 
@@ -240,7 +246,7 @@ def linear(rows: Tensor, weight: Tensor) -> Tensor:
     return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
 
 
-class _Linear(nn.Linear):
+class AffineMap(nn.Linear):
     """A linear map that may have no inputs: an update with nothing to read is its bias."""
 
     def __init__(self, inputs: int, outputs: int) -> None:

@@ -12,7 +12,7 @@ order, so an update reads the new values of earlier steps and the old values of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -157,12 +157,14 @@ class Operator(Input):
     """A node value computed from v and, by default, from the coordinates, such as a derivative.
 
     Signature of `function`: `(v [N, w], state) -> [N, w]`; it may keep results that depend on
-    coordinates alone in `state.measured`.
+    coordinates alone in `state.measured`. Where its result is not as wide as v, `width_in` gives
+    the width, of the widths of all values and the number of coordinates.
     """
 
     function: Callable[[Tensor, State], Tensor] = lambda rows, state: rows
     symmetry: Symmetry = PERMUTATIONS
     of: str = "vx"
+    width_in: Callable[[Mapping[str, int], int | None], int] | None = None
 
     @property
     def needs(self) -> frozenset[str]:

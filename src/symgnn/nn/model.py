@@ -123,6 +123,9 @@ class Model(nn.Module):
         moving = [block.map for block in blocks if block.map is not None]
         #: Whether anything that is given or read lives on angles.
         self.needs_angles = bool(self.features.get("a")) or any(b.needs_angles for b in blocks)
+        #: Whether angles are listed, not only the rays that they are made of.
+        listing = engine.lists_angles or any(block.lists_angles for block in blocks)
+        self.lists_angles = listing or bool(self.features.get("a"))
         #: Whether the types of the nodes, `data.z`, are read.
         self.needs_types = bool(network.types) or self.types is not None
         #: Whether a coordinate map, or the read-out of vectors, reads velocities.
@@ -159,7 +162,7 @@ class Model(nn.Module):
         return Topology.of(
             data,
             angles=self.needs_angles,
-            whole=self.engine.whole,
+            whole=self.engine.whole and self.lists_angles,
             pairs=self.needs_pairs,
             lines=self.uses_lines,
         )

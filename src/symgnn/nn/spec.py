@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from symgnn.nn.form import After, Form
-from symgnn.nn.inputs import DOMAINS, PLACES, Input, Measure, Reduction, e, reduce, v
+from symgnn.nn.inputs import DOMAINS, PLACES, Input, Measure, Operator, Reduction, e, reduce, v
 
 if TYPE_CHECKING:
     from symgnn.nn.coordinate_maps import CoordinateMap
@@ -176,6 +176,8 @@ def width_of(given: Input, sizes: Mapping[str, int], dimension: int | None) -> i
     """How many numbers an input has, given the sizes of the values; 0 if it is absent."""
     if isinstance(given, Reduction):
         return width_of(given.of, sizes, dimension)
+    if isinstance(given, Operator) and given.width_in is not None:
+        return given.width_in(sizes, dimension)
     if not isinstance(given, Measure):
         return sizes[given.reads]
     if given.width is not None:

@@ -158,13 +158,14 @@ def measures_read(network: Network) -> dict[str, tuple[Spec, Measure]]:
     """The measures without parameters that a network reads, by their key in :class:`Averages`, with
     the specification that reads them.
 
-    Bases of distances and angles are of the size of 1 by themselves and have parameters or tables.
+    Bases of distances and angles, and inner products of unit vectors, are of the size of 1 by
+    themselves; the former have parameters or tables, the latter are a subclass.
     """
     found: dict[str, tuple[Spec, Measure]] = {}
     for spec in (*network.first, network.layer):
         for given in spec.all_inputs:
             one = given.of if isinstance(given, Reduction) else given
-            if isinstance(one, Measure) and one.make is None:
+            if type(one) is Measure and one.make is None:
                 key = _key(one, network.start)
                 known = found.setdefault(key, (network.start, one.home))  # type: ignore[arg-type]
                 if known[1] != one.home:

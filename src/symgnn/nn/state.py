@@ -84,6 +84,8 @@ class Reference:
 
     #: Whether all angles are in memory at once.
     whole = True
+    #: Whether angles are listed also where only sums of product form are read.
+    lists_angles = True
 
     def session(self, module: nn.Module) -> Reference:
         """The engine for one pass through a module, to be closed at its end."""

@@ -73,11 +73,15 @@ class Update(nn.Module):
                 gain=width.gain / (math.sqrt(width.depth) if self.after.residual else 1.0),
             )
         else:
+            made = (widths, out, width.of(domain))
             missing = [each for each in inputs if each not in self.inputs]
-            if missing:
+            if getattr(form, "takes_update", False):
+                self.phi = form(*made, update=self, width=width)
+            elif missing:
                 raise ValueError(f"{domain}: reads {missing[0]}, which this layer does not have")
-            self._check_both_ways()
-            self.phi = form(widths, out, width.of(domain))
+            else:
+                self._check_both_ways()
+                self.phi = form(*made)
         self.out, old = self.phi.out, sizes[VALUE_OF[domain]]
         self.norm = nn.LayerNorm(self.out) if self.after.norm else None
         self.gate = nn.Linear(self.out, 1) if self.after.gate else None
@@ -173,7 +177,7 @@ class Update(nn.Module):
             isinstance(given, Measure)
             and (given.domain, self.domain) == ("edge", "angle")
             and not given.place.endswith(" in")
-            and self.is_mlp
+            and (self.is_mlp or self.phi.on_rays)
         )
 
     @property

@@ -57,7 +57,7 @@ def _graphs(given: Given) -> Tensor:
     if not given.graph:
         return added
     for term, value in zip(given.plan.graph, given.graph, strict=True):
-        added = plus_linear(added, value, given.maps[term.first])
+        added = plus_linear(added, value, _beneath(term, given.maps))
     if few(added, given.topology.num_nodes):
         return added.index_select(0, given.topology.batch)
     return move(added, given.topology.graphs)

@@ -154,7 +154,7 @@ class PartsEngine(WholeEngine):
         return EdgeParts(state.topology, compute, like, chunks, phi.last, folds)
 
     def _form(self, update: Update, state: State) -> Values:
-        if update.domain != "angle":
+        if update.domain != "angle" or update.plan.on_rays:
             return super()._form(update, state)
         topology, phi = state.topology, update.phi
         values = [self._in_parts(each, update, state) for each in update.inputs]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from symgnn.nn.form import MLP, After, Form
-from symgnn.nn.inputs import Input, Measure, Reduction
+from symgnn.nn.inputs import Input, Measure, Reduction, a
 
 if TYPE_CHECKING:
     from symgnn.nn.update import Update
@@ -51,6 +51,7 @@ class Plan:
     rows_read: bool  # whether the result is read other than by sums and means
     on_lines: bool  # whether the first half is the same for an edge and its reverse
     has_total: bool  # whether the form has a faster sum over second rays
+    on_rays: bool  # whether that is of factors of the rays, without any angles
     plain: bool  # whether nothing is done to the result
 
 
@@ -84,7 +85,10 @@ def plan_of(update: Update) -> Plan:
         else:
             place, _, incoming = given.place.partition(" ")
             ray.append((home, int(place == "second"), number, bool(incoming)))
-    nodes, rays = _grouped(node, places), _grouped(ray, 2 if two else 1)
+    if phi.on_rays:
+        graph, node, ray = _factors(update.inputs)
+    nodes = _grouped(node, 4 if phi.on_rays else places)
+    rays = _grouped(ray, 2 if two or phi.on_rays else 1)
     last = phi.last if isinstance(phi, MLP) and mlp else None
     plain = update.after == After()
     return Plan(
@@ -93,7 +97,7 @@ def plan_of(update: Update) -> Plan:
         tuple(graph),
         nodes,
         rays,
-        places,
+        2 if phi.on_rays else places,
         2 if two else 1,
         bool(graph or nodes or rays),
         domain in ("edge", "angle")
@@ -108,8 +112,44 @@ def plan_of(update: Update) -> Plan:
         update.rows_read or not plain,
         _on_lines(update),
         domain == "angle" and type(phi).total is not Form.total,
+        phi.on_rays,
         plain,
     )
+
+
+def lists_angles(updates: Sequence[Update]) -> bool:
+    """Whether updates of a block read or make the values of single angles."""
+    made = [update for update in updates if update.domain == "angle"]
+    read = [each.of for update in updates for each in update.inputs if isinstance(each, Reduction)]
+    return any(not update.plan.on_rays for update in made) or any(
+        each.domain == "angle" and (each != a or not made) for each in read
+    )
+
+
+#: The inputs that nodes or rays are read for: the input, its place, its map, if incoming.
+Reads = list[tuple[Input, int, int, bool]]
+
+
+def _factors(inputs: Sequence[Input]) -> tuple[list[Term], Reads, Reads]:
+    """The inputs of a form on rays: of graphs, of nodes and of rays.
+
+    Its maps are those of g and of h for each input, one after the other. A node has four places:
+    as the vertex for g and h, as the neighbour for g and h.
+    """
+    graph: list[Term] = []
+    node: Reads = []
+    ray: Reads = []
+    for number, given in enumerate(inputs):
+        place, _, incoming = given.place.partition(" ")
+        halves = {"first": (0,), "second": (1,)}.get(place, (0, 1))
+        if given.domain == "graph":
+            graph.append(Term(given.home, (2 * number, 2 * number + 1)))
+        elif given.domain == "node":
+            first = 0 if place == "vertex" else 2
+            node += [(given.home, first + half, 2 * number + half, False) for half in halves]
+        elif given.domain == "edge":
+            ray += [(given.home, half, 2 * number + half, bool(incoming)) for half in halves]
+    return graph, node, ray
 
 
 def _grouped(reads: Sequence[tuple[Input, int, int, bool]], places: int) -> tuple[Term, ...]:

@@ -17,12 +17,17 @@ is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compili
 transforms = torch._C._functorch.get_dynamic_layer_stack_depth
 
 
+def is_transformed() -> bool:
+    """Whether torch.func or derivatives in forward mode are at work."""
+    return bool(transforms()) or forward_ad._current_level >= 0
+
+
 def apply_function(function: type[torch.autograd.Function], *given: Any) -> Any:
     """`function.apply(*given)`, without the preparations that `apply` makes for torch.func, and
     without autograd, where they are not at work: they take longer than what is done to a small
     graph.
     """
-    if transforms() or forward_ad._current_level >= 0:
+    if is_transformed():
         return function.apply(*given)
     if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given):
         plain = super(torch.autograd.Function, function)

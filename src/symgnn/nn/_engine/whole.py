@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from symgnn.graphs import Movement, Topology
-from symgnn.nn._engine.first_half import Given, first_half, rows_below
+from symgnn.nn._engine.first_half import (
+    Given,
+    first_half,
+    node_table,
+    ray_table,
+    rows_below,
+    unstacked,
+)
+from symgnn.nn._engine.moments import Moments, MomentValues
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
@@ -16,12 +24,15 @@ from symgnn.nn._engine.torch_private import transforms
 from symgnn.nn._engine.values import LazyValues, lift
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
+from symgnn.nn.separable import Separable
 from symgnn.nn.state import Reference, State, Values, as_column
 from symgnn.nn.update import Update
 
 
 class WholeEngine(Reference):
     """Inputs mapped where they live, last maps behind reductions, angles in tiles if many."""
+
+    lists_angles = False
 
     def gather(self, rows: Tensor, lift: Movement) -> Tensor:
         """Rows to the things that read one each, `[R, w] -> [L, w]`."""
@@ -102,6 +113,8 @@ class WholeEngine(Reference):
 
     def _form(self, update: Update, state: State) -> Values:
         topology, domain = state.topology, update.domain
+        if update.plan.on_rays:
+            return self._on_rays(update, state)
         at_home = update.phi.home(*(self._at_home(each, update, state) for each in update.inputs))
         pairs = zip(update.inputs, at_home, strict=True)
         if domain != "angle":
@@ -117,6 +130,19 @@ class WholeEngine(Reference):
         assert ends is not None
         here = [move(rows, getattr(ends, end)) if end else rows for rows, end in read]
         return LazyValues(topology, "angle", update.phi.here(*here))
+
+    def _on_rays(self, update: Update, state: State) -> Values:
+        """The sums of a product of factors of the rays, through moments."""
+        phi, plan, topology = cast(Separable, update.phi), update.plan, state.topology
+        graph = [state.get(term.home).rows for term in plan.graph]
+        node = [state.get(term.home).rows for term in plan.node]
+        ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
+        maps = cast(list[Tensor], phi.maps())
+        given = Given(plan, "angle", topology, maps, phi.bias, (), graph, node, ray)
+        moments = moments_of(phi.product, state)
+        table = unstacked(node_table(given), len(given.bias))
+        factors = moments.factors(table, ray_table(given))
+        return MomentValues(topology, lambda to: phi.total(moments, factors, to=to))
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
         """An input of a form where it lives."""
@@ -156,6 +182,20 @@ def on_rays(home: Input, incoming: bool, state: State) -> Tensor:
         function, _ = state.function(home)
         state.measured[key] = as_column(function(*state.seen_by(home).ray_ends))
     found: Tensor = state.measured[key]
+    return found
+
+
+def moments_of(given: Measure, state: State) -> Moments:
+    """The moments of the vectors that a measure of angles gives each ray, made once."""
+    key = ("moments", given)
+    if key not in state.measured:
+        _, per_ray = state.function(given)
+        assert per_ray is not None
+        neighbour, vertex = state.seen_by(given).ray_ends
+        topology = state.topology
+        around = (topology.ray_vertex, topology.num_nodes) if given.grouped else ()
+        state.measured[key] = Moments(topology, per_ray(neighbour - vertex, *around))
+    found: Moments = state.measured[key]
     return found
 
 

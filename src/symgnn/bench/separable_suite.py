@@ -1,0 +1,121 @@
+"""Angles of product form, against edges alone and against angles through an MLP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import torch
+from torch_geometric.data import Batch, Data
+
+from symgnn.bench.measure import Rounds, medians, paired
+from symgnn.bench.shapes import SHAPES, TOURS, Shape
+from symgnn.bench.speed_claims import SpeedClaim
+from symgnn.bench.steps import model_step, network
+from symgnn.bench.suite import Suite, SuitePart
+from symgnn.graphs import KNNGraph
+
+FINDING = (
+    "A sum over the pairs of d neighbours is an inner product of moments, at a cost that grows as "
+    "d and not as its square: the more neighbours, the more AGN's MLP loses against it."
+)
+#: As in the paper's networks: embeddings of 32 numbers, hidden layers of 64.
+WIDTHS = {"hidden": 32, "mlp_hidden": 64}
+OVER_DGN, OVER_SEPARABLE, FLAT = 1.5, 5.0, 1.3
+NEIGHBOURS = (8, 16, 32, 64)
+
+
+def cloud(k: int, edges: int) -> Batch:
+    """Points of a cube, each joined to its k nearest, in graphs of 128 points."""
+    rng = torch.Generator().manual_seed(0)
+    points = [torch.rand(128, 3, generator=rng) for _ in range(max(edges // (128 * k), 1))]
+    return Batch.from_data_list([KNNGraph(k=k)(Data(pos=pos)) for pos in points])
+
+
+def compare(name: str, batch: Batch, slower: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
+    """AGN-separable over DGN, and AGN over AGN-separable."""
+    blocks = {"DGN": "dgn", "AGN-separable": "agn-separable", "AGN": "agn"}
+    models = {block: network(each, batch, **WIDTHS) for block, each in blocks.items()}
+    times = rounds.alternate({block: model_step(model, batch) for block, model in models.items()})
+    topology = models["AGN-separable"].topology(batch)
+    note = f"{topology.num_edges:,} edges, {topology.num_angles:,} angles"
+    for above, below, bound, at in (
+        ("AGN-separable", "DGN", OVER_DGN, "most"),
+        ("AGN", "AGN-separable", OVER_SEPARABLE if slower else None, "least"),
+    ):
+        yield SpeedClaim(
+            name,
+            f"{above} over {below}",
+            paired(times[above], times[below]),
+            bound,
+            "most" if at == "most" else "least",
+            seconds=medians(times, above, below),
+            note=note,
+        )
+
+
+def of_shape(shape: Shape, quick: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
+    """The blocks on one of the shapes."""
+    yield from compare(shape.name, shape.batch(quick), shape is TOURS, rounds)
+
+
+def of_cloud(k: int, edges: int, rounds: Rounds) -> Iterator[SpeedClaim]:
+    """The blocks on points with k neighbours each."""
+    yield from compare(f"cloud, k={k}", cloud(k, edges), k >= 16, rounds)
+
+
+def per_edge(ks: Sequence[int], edges: int, rounds: Rounds) -> Iterator[SpeedClaim]:
+    """The time for each edge with many neighbours over that with few, training and predicting."""
+    few, many = (cloud(k, edges) for k in (ks[0], ks[-1]))
+    counts = few.num_edges, many.num_edges
+    models = [network("agn-separable", batch, **WIDTHS) for batch in (few, many)]
+    steps = {"few": model_step(models[0], few), "many": model_step(models[1], many)}
+    times = rounds.alternate(steps)
+    each = [[t / count for t in times[k]] for k, count in zip(steps, counts, strict=True)]
+    yield SpeedClaim(
+        "clouds",
+        f"AGN-separable, time for each edge, k={ks[-1]} over k={ks[0]}",
+        paired(each[1], each[0]),
+        FLAT,
+        note=f"{counts[0]:,} and {counts[1]:,} edges",
+    )
+
+
+def inference(k: int, edges: int, rounds: Rounds) -> Iterator[SpeedClaim]:
+    """Predictions, and predictions with forces, over those of DGN."""
+    batch = cloud(k, edges)
+    blocks = {"DGN": "dgn", "AGN-separable": "agn-separable"}
+    models = {block: network(each, batch, **WIDTHS) for block, each in blocks.items()}
+
+    def predict(block: str, forces: bool) -> None:
+        data = batch.clone()
+        data.topology = prepared[block]
+        data.pos = batch.pos.clone().requires_grad_(forces)
+        with torch.set_grad_enabled(forces):
+            out = models[block](data)
+        if forces:
+            torch.autograd.grad(out.sum(), data.pos)
+
+    prepared = {block: model.topology(batch) for block, model in models.items()}
+    for what, forces in (("predicting", False), ("predicting with forces", True)):
+        times = rounds.alternate({block: partial(predict, block, forces) for block in blocks})
+        yield SpeedClaim(
+            f"cloud, k={k}",
+            f"AGN-separable over DGN, {what}",
+            paired(times["AGN-separable"], times["DGN"]),
+            OVER_DGN,
+            seconds=medians(times, "AGN-separable", "DGN"),
+        )
+
+
+def parts(quick: bool) -> list[SuitePart]:
+    """All shapes, clouds of more and more neighbours, and predictions."""
+    edges = 1024 if quick else 2**15
+    ks = NEIGHBOURS[:2] if quick else NEIGHBOURS
+    found = [SuitePart(shape.name, partial(of_shape, shape, quick)) for shape in SHAPES]
+    found += [SuitePart(f"cloud, k={k}", partial(of_cloud, k, edges)) for k in ks]
+    found.append(SuitePart("clouds", partial(per_edge, ks, edges)))
+    return [*found, SuitePart("predictions", partial(inference, ks[1], edges))]
+
+
+SUITE = Suite("separable", FINDING, parts)

@@ -1,0 +1,299 @@
+"""Angle updates of product form, whose sums cost as much as edges do.
+
+    a_jik = g_j * h_k * Q(t_jik),   g_j = W [first ray, vertex, u] + b,   h_k likewise,
+
+in each channel, where t is the inner product of a vector of each ray, such as the cosine of the
+angle, and Q is a polynomial. The sum over k of all angles of a ray j is g_j times an inner product
+of moments (:mod:`symgnn.nn._engine.moments`), so only sums and means of `a` can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.polynomial import chebyshev, legendre
+from torch import Tensor, nn
+
+from symgnn.geometry.conformal_rays import conformal_rays
+from symgnn.geometry.measures import direction
+from symgnn.geometry.symmetry import ANGLES, MOEBIUS, Symmetry
+from symgnn.nn.form import AffineMap, After, Form, Width, linear
+from symgnn.nn.inputs import Input, Measure, Reduction, kappa, theta
+from symgnn.nn.spec import Spec
+
+if TYPE_CHECKING:
+    from symgnn.nn._engine.moments import Moments
+    from symgnn.nn.update import Update
+
+#: The coefficients of the powers in each polynomial of a basis.
+BASES = {"chebyshev": chebyshev.cheb2poly, "legendre": legendre.leg2poly}
+#: The largest degree: in single precision, powers of higher degree cancel to nothing.
+MAX_DEGREE = 12
+
+
+def inner_product(first: Tensor, second: Tensor, *_: Any) -> Tensor:
+    """`[..., n], [..., n] -> [...]`."""
+    return (first * second).sum(-1)
+
+
+@dataclass(frozen=True, repr=False)
+class RayProduct(Measure):
+    """A measure of angles that is the inner product of what `per_ray` gives for the two rays."""
+
+    def __post_init__(self) -> None:
+        if self.domain != "angle" or self.per_ray is None or self.function is not inner_product:
+            raise ValueError(
+                f"{self.name}: a RayProduct is on angles, with function=inner_product and per_ray"
+            )
+
+
+#: The cosine of the angle; 0 where a ray has no length.
+cosine = RayProduct("cosine", "angle", function=inner_product, symmetry=ANGLES, per_ray=direction)
+#: The inner products of inverted, centred and normalised rays, which all Moebius maps keep.
+conformal_product = RayProduct(
+    "conformal_product",
+    "angle",
+    function=inner_product,
+    symmetry=MOEBIUS | Symmetry(["torsion"]),
+    per_ray=conformal_rays,
+    grouped=True,
+)
+
+#: The measure of product form that stands in for a measure of an MLP.
+STANDS_IN: dict[Input, RayProduct] = {theta: cosine, kappa: conformal_product}
+
+
+class Separable(Form):
+    """The product form `g * h * Q(t)`, with one polynomial Q for each channel.
+
+    Args:
+        widths: The width of each input.
+        out: The number of channels.
+        hidden: Not used: there are no hidden layers.
+        inputs: What is read: one :class:`RayProduct`, and values at the first ray (for g), the
+            second ray (for h), the vertex and the graph (for both).
+        degree: The degree of Q.
+        basis: "chebyshev" or "legendre", of the polynomials whose coefficients are learned.
+
+    Shapes:
+        `coefficients [out, degree + 1]`; g and h are `[rows, out]`.
+    """
+
+    takes_update = True
+    on_rays = True
+    in_powers: Tensor  # [degree + 1, degree + 1], the powers in each polynomial of the basis
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        out: int,
+        hidden: int,
+        inputs: Sequence[Input],
+        *,
+        degree: int = 3,
+        basis: str = "chebyshev",
+    ) -> None:
+        super().__init__(widths, out, hidden)
+        self.degree, self.basis, self.inputs = degree, basis, list(inputs)
+        products = [each for each in inputs if isinstance(each, RayProduct)]
+        if len(products) != 1:
+            raise ValueError(
+                f"angle: product form reads one RayProduct, such as cosine; it has {products}"
+            )
+        self.product = products[0]
+        #: Of each input, whether g and whether h reads it.
+        self.sides = [_sides(each) for each in inputs]
+        self.first, self.second = (
+            AffineMap(sum(w for w, read in zip(widths, self.sides, strict=True) if read[h]), out)
+            for h in (0, 1)
+        )
+        table = torch.tensor(_powers_of(basis, degree), dtype=torch.float64)
+        self.register_buffer("in_powers", table, persistent=False)
+        self.coefficients = nn.Parameter(torch.empty(out, degree + 1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew: g, h and Q each have a variance of about 1."""
+        for each in (self.first, self.second):
+            nn.init.normal_(each.weight, std=max(each.in_features, 1) ** -0.5)
+            nn.init.ones_(each.bias)
+        nn.init.normal_(self.coefficients, std=(self.degree + 1) ** -0.5)
+
+    def calibrate(self, *values: Tensor) -> None:
+        """Rescale Q so that the products have a root mean square of 1."""
+        rows = self.here(*values)
+        size = float(rows.square().mean().sqrt()) if rows.numel() else 0.0
+        if size > 0:
+            self.coefficients.div_(size)
+
+    def maps(self) -> list[Tensor | None]:
+        """The columns `[out, width]` of g and of h for each input, one after the other."""
+        found: list[Tensor | None] = [None] * (2 * len(self.widths))
+        for half, each in enumerate((self.first, self.second)):
+            read = [number for number, sides in enumerate(self.sides) if sides[half]]
+            columns: tuple[Tensor, ...] = (
+                each.weight.split([self.widths[number] for number in read], 1) if read else ()
+            )
+            for number, map in zip(read, columns, strict=True):
+                found[2 * number + half] = map
+        return found
+
+    @property
+    def bias(self) -> Tensor:
+        """The biases of g and h `[2 out]`."""
+        return torch.cat([self.first.bias, self.second.bias])
+
+    def home(self, *values: Tensor) -> list[Tensor]:
+        """Each input times its columns of g, of h or of both; the product as it is."""
+        maps, found = self.maps(), []
+        for number, value in enumerate(values):
+            mine = [map for map in maps[2 * number : 2 * number + 2] if map is not None]
+            found.append(linear(value, torch.cat(mine)) if mine else value)
+        return found
+
+    def here(self, *values: Tensor) -> Tensor:
+        """The product on each angle `[A, out]`."""
+        g: Tensor = self.first.bias
+        h: Tensor = self.second.bias
+        for (of_first, of_second), value in zip(self.sides, values, strict=True):
+            if of_first:
+                g = g + value[:, : self.out]
+            if of_second:
+                h = h + value[:, -self.out :]
+        (t,) = (v for each, v in zip(self.inputs, values, strict=True) if each == self.product)
+        return g * h * polynomial(t, self.coefficients.to(t.dtype), self.basis)
+
+    def total(  # type: ignore[override]
+        self, grid: Moments, *values: Tensor, to: str = "ray"
+    ) -> Tensor:
+        """The sum of :meth:`here` over the second rays of each first ray, or of each vertex.
+
+        Args:
+            grid: The moments of the vectors of the rays.
+            values: g and h of each ray, `[P, 2 out]`.
+            to: "ray" or "node".
+
+        Returns:
+            `[R, out]` or `[N, out]`.
+        """
+        return grid.product(values[0], self.powers(), to)
+
+    def powers(self) -> Tensor:
+        """The coefficients of the powers of t in Q `[out, degree + 1]`."""
+        return self.coefficients @ self.in_powers.to(self.coefficients.dtype)
+
+    def extra_repr(self) -> str:
+        """The polynomial."""
+        return f"{super().extra_repr()}degree={self.degree}, basis={self.basis!r}"
+
+
+@dataclass(frozen=True)
+class ProductForm:
+    """Makes a :class:`Separable`, as the form of an angle update in a :class:`Spec`."""
+
+    degree: int = 3
+    basis: str = "chebyshev"
+    takes_update: ClassVar[bool] = True
+    on_rays: ClassVar[bool] = True
+
+    def __call__(
+        self,
+        widths: Sequence[int],
+        out: int,
+        hidden: int,
+        *,
+        update: Update,
+        width: Width,
+    ) -> Separable:
+        """The form of the inputs of an update."""
+        if update.after != After():
+            raise ValueError(f"after: is {update.after} for 'angle', but a separable one has none")
+        if update.rows_read:
+            raise ValueError(
+                "aggregation: a separable angle update gives sums and means over angles alone, but "
+                "its value is read by 'max', or angle by angle; use 'sum' or 'mean' for a->v, a->e "
+                "and a->u"
+            )
+        return Separable(widths, out, hidden, update.inputs, degree=self.degree, basis=self.basis)
+
+
+def polynomial(t: Tensor, coefficients: Tensor, basis: str) -> Tensor:
+    """`sum_p coefficients_cp P_p(t)` by the recurrence of the basis, `[A, 1], [c, p] -> [A, c]`."""
+    one = torch.ones_like(t)
+    found = [one, t][: coefficients.shape[1]]
+    for p in range(1, coefficients.shape[1] - 1):
+        if basis == "chebyshev":
+            found.append(2 * t * found[p] - found[p - 1])
+        else:
+            found.append(((2 * p + 1) * t * found[p] - p * found[p - 1]) / (p + 1))
+    return torch.cat(found, -1) @ coefficients.T
+
+
+def _powers_of(basis: str, degree: int) -> list[list[float]]:
+    """The coefficients of the powers `[degree + 1, degree + 1]`, one row for each polynomial."""
+    table = np.zeros((degree + 1, degree + 1))
+    for p, unit in enumerate(np.eye(degree + 1)):
+        found = BASES[basis](unit[: p + 1])
+        table[p, : len(found)] = found
+    return table.tolist()
+
+
+def _sides(given: Input) -> tuple[bool, bool]:
+    """Whether g reads an input, and whether h does."""
+    if isinstance(given, RayProduct):
+        return False, False
+    if given.domain == "angle":
+        raise ValueError(
+            f"angle: a separable update reads {given}, but product form has values on rays, the "
+            f"vertex and the graph alone; leave {given} out"
+        )
+    place = given.place.partition(" ")[0]
+    return place != "second", place != "first"
+
+
+def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
+    """A specification with an angle update of product form, whose sums cost as much as edges.
+
+    The angle becomes its cosine, kappa the inner product of inverted, centred and normalised rays,
+    and the old value `a` of the angle is no longer read.
+
+    Args:
+        spec: Any specification with an angle update that is an MLP, such as `AGN`.
+        degree: The degree of the polynomials, from 0 to 12.
+        basis: "chebyshev" or "legendre".
+
+    Returns:
+        The specification `NAME-separable`.
+
+    Example:
+        >>> print(separable(AGN).angle)
+        (v.vertex, v.first, v.second, cosine, u)
+    """
+    if isinstance(degree, bool) or not isinstance(degree, int) or not 0 <= degree <= MAX_DEGREE:
+        raise ValueError(f"degree: is {degree!r}; give a whole number from 0 to {MAX_DEGREE}")
+    if basis not in BASES:
+        raise ValueError(f"basis: is {basis!r}; choose from {', '.join(BASES)}")
+    if not spec.angle:
+        raise ValueError(f"separable: {spec.name} has no angle update; use agn, combined or cgn")
+    if not isinstance(spec.forms.get("angle", ProductForm()), ProductForm):
+        raise ValueError(
+            f"separable: {spec.name} has a form of its own for angles; give a specification whose "
+            "angle update is an MLP"
+        )
+    angle = spec.angle
+    if "angle" not in spec.forms:
+        angle = [STANDS_IN.get(each.home, each) for each in spec.angle if each.reads != "a"]
+    for domain in ("edge", "node", "graph"):
+        for each in spec[domain]:
+            if isinstance(each, Reduction) and each.of.home in STANDS_IN:
+                raise ValueError(
+                    f"separable: the {domain} update of {spec.name} reads {each}, which needs the "
+                    "angles listed; leave it out"
+                )
+    forms = {**spec.forms, "angle": ProductForm(degree, basis)}
+    name = spec.name if spec.name.endswith("-separable") else f"{spec.name}-separable"
+    return spec.replace(name=name, angle=angle, forms=forms)

@@ -1,0 +1,66 @@
+"""Variants of the blocks that are switches, not specifications of their own."""
+
+from __future__ import annotations
+
+from symgnn.nn.architectures import AGN, AGN_DISTANCES, AGN_EDGES, AGN_TO_EDGES, CGN, COMBINED
+from symgnn.nn.handedness import chiral as chiral_of
+from symgnn.nn.separable import ProductForm
+from symgnn.nn.separable import separable as separable_of
+from symgnn.nn.spec import Spec
+
+#: The blocks with angle updates of product form, by name.
+SEPARABLE: dict[str, Spec] = {
+    f"{spec.name.lower()}-separable": separable_of(spec)
+    for spec in (AGN, AGN_EDGES, AGN_DISTANCES, AGN_TO_EDGES, COMBINED, CGN)
+}
+
+
+def variant_of(
+    spec: Spec,
+    *,
+    separable: bool | None = None,
+    degree: int | None = None,
+    basis: str | None = None,
+    chiral: bool = False,
+    dimension: int | None = None,
+) -> Spec:
+    """A variant of a block.
+
+    Args:
+        spec: The block, such as `AGN`.
+        separable: Whether angle updates have product form, whose sums cost as much as edges (see
+            :func:`symgnn.nn.separable.separable`).
+        degree: The degree of their polynomials, 3 if not given.
+        basis: The basis of their polynomials, "chebyshev" (if not given) or "legendre".
+        chiral: Whether nodes read the handedness of their neighbours (see
+            :func:`symgnn.nn.handedness.chiral`).
+        dimension: The number of coordinates, which `chiral` needs.
+
+    Returns:
+        The specification.
+
+    Example:
+        >>> variant_of(AGN, separable=True, degree=2).name
+        'AGN-separable'
+    """
+    for name, switch in (("separable", separable), ("chiral", chiral)):
+        if switch is not None and not isinstance(switch, bool):
+            raise ValueError(f"{name}: is {switch!r}; give True or False")
+    known = spec.forms.get("angle")
+    is_separable = isinstance(known, ProductForm)
+    if separable is False and is_separable:
+        raise ValueError(f"separable: is False, but {spec.name} is separable; leave it out")
+    if separable or is_separable:
+        before = known if isinstance(known, ProductForm) else ProductForm()
+        spec = separable_of(
+            spec,
+            before.degree if degree is None else degree,
+            before.basis if basis is None else basis,
+        )
+    else:
+        for name, given in (("degree", degree), ("basis", basis)):
+            if given is not None:
+                raise ValueError(
+                    f"{name}: is {given!r}, but {spec.name} is not separable; pass separable=True"
+                )
+    return chiral_of(spec, dimension) if chiral else spec
