@@ -50,6 +50,11 @@ def flexible_edges(n: int) -> Tensor:
     return both_ways(cliques(groups))
 
 
+def ring_edges() -> Tensor:
+    """A ring of six with a node at each vertex: its angles can flex in 3 dimensions and more."""
+    return both_ways([*((k, (k + 1) % 6) for k in range(6)), *((k, k + 6) for k in range(6))])
+
+
 def directed(edge_index: Tensor, seed: int = 0) -> Tensor:
     """About two thirds of the edges, so that some pairs are joined in one direction only.
 
@@ -82,8 +87,8 @@ def without_features(data: Data) -> Data:
 
 
 def graphs(n: int, seed: int = 0, one_way: bool = False) -> list[Data]:
-    """A generic graph, one with a bridge and one that bends, in n dimensions."""
-    edges = [generic_edges(), bridge_edges(), flexible_edges(n)]
+    """A generic graph, one with a bridge, one that bends and a ring, in n dimensions."""
+    edges = [generic_edges(), bridge_edges(), flexible_edges(n), ring_edges()]
     return [
         graph(directed(e, seed) if one_way else e, n, 10 * seed + k) for k, e in enumerate(edges)
     ]

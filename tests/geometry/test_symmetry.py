@@ -81,7 +81,7 @@ def test_the_groups_are_nested():
         (AFFINE, "affine maps, permutations"),
         (MOEBIUS, "Moebius maps, permutations"),
         (LENGTHS, "E(n), torsions, flexes, permutations"),
-        (ANGLES, "similarities, torsions, permutations"),
+        (ANGLES, "similarities, torsions, redrawings, angle flexes, permutations"),
         (EVERYTHING, "every map of the coordinates, permutations"),
         (Symmetry(["translation"]), "translations"),
         (Symmetry(["rotation", "reflection"]), "rotations, reflections"),

@@ -74,7 +74,8 @@ def exists(architecture: str, coordinate_map: str, task: str) -> bool:
 
 def claimed(model, n=3):
     """The kinds that a model claims and that exist in n dimensions."""
-    return tuple(k for k in model.symmetry if n > 1 or k not in ("torsion", "flex"))
+    none = {1: ("torsion", "flex", "angle-flex"), 2: ("angle-flex",)}.get(n, ())
+    return tuple(kind for kind in model.symmetry if kind not in none)
 
 
 def assert_kept(model, case: object = "", n: int = 3, seed: int = 0, one_way: bool = False):
@@ -344,6 +345,7 @@ def test_a_shear_is_noticed(architecture, n):
 
 # ------------------------------------------------------------------ how it is derived
 
+OF_ANGLES = "similarities, torsions, redrawings, angle flexes, permutations"
 DERIVED = [
     ("gn", PERMUTATIONS, "permutations"),
     ("dgn", LENGTHS, "E(n), torsions, flexes, permutations"),
@@ -352,10 +354,10 @@ DERIVED = [
         LENGTHS | Symmetry(["dilation"]),
         "similarities, torsions, flexes, permutations",
     ),
-    ("agn", ANGLES, "similarities, torsions, permutations"),
-    ("agn+edges", ANGLES, "similarities, torsions, permutations"),
-    ("agn-to-edges", ANGLES, "similarities, torsions, permutations"),
-    ("agn-raw", ANGLES, "similarities, torsions, permutations"),
+    ("agn", ANGLES, OF_ANGLES),
+    ("agn+edges", ANGLES, OF_ANGLES),
+    ("agn-to-edges", ANGLES, OF_ANGLES),
+    ("agn-raw", ANGLES, OF_ANGLES),
     ("agn+distances", LENGTHS & ANGLES, "E(n), torsions, permutations"),
     ("combined", LENGTHS & ANGLES, "E(n), torsions, permutations"),
     ("cgn", MOEBIUS | Symmetry(["torsion"]), "Moebius maps, torsions, permutations"),

@@ -141,7 +141,7 @@ class Report:
         lines.append(self._line("conformal", ("inversion", "special-conformal")))
         lines.append(self._line("affine maps", ("affine",)))
         lines.append(self._line("permutations"))
-        for kind, apart in (("torsion", "conformers"), ("flex", "bent shapes")):
+        for kind, apart in _SHAPES.items():
             if self.findings[kind].measured:
                 lines.append(self._line(plural(kind)) + self._so(kind, apart, blind))
         return lines
@@ -281,6 +281,13 @@ class Report:
         return write_whole(path, text.encode("utf-8"))
 
 
+#: What a model that keeps these kinds cannot tell apart.
+_SHAPES = {
+    "torsion": "conformers",
+    "flex": "bent shapes",
+    "redrawing": "shapes with parallel edges",
+    "angle-flex": "shapes with the same angles",
+}
 #: Where these break is worth a line; the rest most models break on purpose.
 _LOCATED = ("permutation", "translation", "rotation", "reflection")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from symgnn.audit._elements import UNIFORM, draw, linear_part
+from symgnn.audit._elements import LOCAL, UNIFORM, article, draw, linear_part
 from symgnn.audit._inputs import MovingInput
 from symgnn.audit._representations import Undefined
 from symgnn.audit._structures import OF_GRAPHS, joined
@@ -119,8 +119,8 @@ class Case:
         """Where points `[R, n]` of nodes, edges or graphs go, before rows are reordered."""
         if self.kind == "permutation":
             return value
-        if self.kind in ("torsion", "flex"):
-            raise Undefined(f"a {self.kind} moves the nodes, not space, so not other points")
+        if self.kind in LOCAL:
+            raise Undefined(f"{article(self.kind)} moves the nodes, not space, so not other points")
         count = {"node": "num_nodes", "edge": "num_edges"}.get(place)
         sizes = [getattr(graph, count) if count else 1 for graph in self.graphs]
         parts = zip(self.elements, value.split(sizes), strict=True)

@@ -168,7 +168,7 @@ class Procedure:
     def _count(self, kind: str, index: int) -> int:
         if self.session.samples[index].grown:
             return max(2, self.elements // 3)
-        return min(self.elements, 4) if kind == "flex" else self.elements
+        return min(self.elements, 4) if kind in ("flex", "angle-flex") else self.elements
 
     def _measure_sample(self, kind: str, index: int) -> list[float]:
         session, precision = self.session, precision_name(self.session.dtype)

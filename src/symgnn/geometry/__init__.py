@@ -1,6 +1,7 @@
 """Maths on coordinates in n dimensions: what is measured, what keeps it, and random elements."""
 
-from symgnn.geometry.local import TRANSFORMATIONS, Flex, NoSuchTransformation, Torsion
+from symgnn.geometry.deformations import AngleFlex, Flex, NoSuchTransformation, Redrawing
+from symgnn.geometry.kinds import TRANSFORMATIONS
 from symgnn.geometry.measures import angle, direction, kappa, length, ray_pairs, squared_distance
 from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
 from symgnn.geometry.symmetry import (
@@ -15,6 +16,7 @@ from symgnn.geometry.symmetry import (
     SIMILARITIES,
     Symmetry,
 )
+from symgnn.geometry.torsion import Torsion
 from symgnn.geometry.transformations import (
     Affine,
     Dilation,
@@ -41,11 +43,13 @@ __all__ = [
     "SIMILARITIES",
     "TRANSFORMATIONS",
     "Affine",
+    "AngleFlex",
     "Dilation",
     "Flex",
     "Inversion",
     "NoSuchTransformation",
     "Permutation",
+    "Redrawing",
     "Reflection",
     "Rotation",
     "SpecialConformal",

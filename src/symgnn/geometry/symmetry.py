@@ -17,12 +17,15 @@ KINDS = (
     "affine",
     "torsion",
     "flex",
+    "redrawing",
+    "angle-flex",
 )
 
 _PLURALS = {
     "special-conformal": "special conformal maps",
     "affine": "affine maps",
     "flex": "flexes",
+    "angle-flex": "angle flexes",
 }
 
 
@@ -102,7 +105,7 @@ MOEBIUS = SIMILARITIES | Symmetry(["inversion", "special-conformal"])
 #: Every map that keeps the lengths of the edges.
 LENGTHS = EUCLIDEAN | Symmetry(["torsion", "flex"])
 #: Every map that keeps the angles at the vertices.
-ANGLES = SIMILARITIES | Symmetry(["torsion"])
+ANGLES = SIMILARITIES | Symmetry(["torsion", "redrawing", "angle-flex"])
 EVERYTHING = Symmetry(KINDS)
 
 _GROUPS = {
