@@ -271,9 +271,13 @@ def test_every_parameter_matters(architecture):
 # ------------------------------------------------------------------ what is not claimed is broken
 
 MOVING = ("neighbour-sum", "egcn", "egcn-neighbours")
+MAPS = [psi for psi in COORDINATE_MAPS if psi != "identity"]
 UNCLAIMED = [
     (name, psi, task)
-    for psi, tasks in (("identity", TASKS), *((psi, ("graph", "coordinates")) for psi in MOVING))
+    for psi, tasks in (
+        ("identity", TASKS),
+        *((psi, ("graph", "coordinates") if psi in MOVING else ("coordinates",)) for psi in MAPS),
+    )
     for name, task in itertools.product(ARCHITECTURES, tasks)
     if exists(name, psi, task)
 ]
@@ -379,8 +383,8 @@ def test_all_blocks_have_a_derived_symmetry():
 @pytest.mark.parametrize(
     ("coordinate_map", "invariant", "equivariant"),
     [
-        ("scale", LENGTHS, ["permutation", "rotation", "reflection"]),
-        ("shift", LENGTHS, ["permutation", "translation"]),
+        ("scale", LENGTHS, ["permutation", "rotation", "reflection", "torsion"]),
+        ("shift", LENGTHS, ["permutation", "translation", "torsion", "flex"]),
         ("rigid", LENGTHS, ["permutation"]),
         ("neighbour-sum", EUCLIDEAN, EUCLIDEAN),
         ("egcn", EUCLIDEAN, EUCLIDEAN),
@@ -392,7 +396,7 @@ def test_the_symmetry_of_a_map_with_dgn(coordinate_map, invariant, equivariant):
     assert build("dgn", **options).symmetry == invariant
     model = build("dgn", task="coordinates", **options)
     # dilations are lost only where the coefficients, by way of u, e or v, depend on distances
-    extra = {"dilation"} if coordinate_map == "scale" else set()
+    extra = {"scale": {"dilation"}, "shift": {"redrawing", "angle-flex"}}.get(coordinate_map, ())
     assert model.symmetry == Symmetry({*equivariant, *extra})
     assert "equivariant to" in repr(model)
 
@@ -430,7 +434,7 @@ def test_a_network_without_coordinates_keeps_everything():
 def test_a_position_that_nobody_reads_takes_nothing_away():
     """The scale map of a coordinates task reads its parameter and x alone, not the nodes."""
     model = random_model("gn", task="coordinates", coordinate_map="scale", dimension=3, **FEATURES)
-    expected = Symmetry(["permutation", "rotation", "reflection", "dilation"])
+    expected = Symmetry(["permutation", "rotation", "reflection", "dilation", "torsion"])
     assert model.symmetry == expected
     assert_kept(model)
 

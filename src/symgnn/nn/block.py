@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import nn
 
-from symgnn.geometry.symmetry import EVERYTHING, Symmetry
+from symgnn.geometry.symmetry import EVERYTHING, LENGTHS, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
@@ -174,5 +174,9 @@ def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symme
     if coordinates or "translation" not in kept:
         for block in blocks:
             kept &= block.map.commutes if block.map is not None else EVERYTHING
+    if spec.scaling is None:
+        return kept
+    # the scale is that of the longest edge; where it matters, so does what keeps the edges' lengths
+    kept = kept if "dilation" in kept else kept & LENGTHS
     # what happens to scaled coordinates does not depend on their scale, and is scaled back
-    return kept if spec.scaling is None else kept | Symmetry(["dilation"])
+    return kept | Symmetry(["dilation"])

@@ -18,7 +18,6 @@ from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import (
     EVERYTHING,
     PERMUTATIONS,
-    SIMILARITIES,
     Symmetry,
 )
 from symgnn.nn.form import MLP, Width
@@ -166,7 +165,8 @@ class Scale(_Common):
     """`x_i+ = a x_i`; a function of u is held between -100 and 100."""
 
     start = 1.0
-    commutes = SIMILARITIES & Symmetry(["permutation", "rotation", "reflection", "dilation"])
+    # a torsion is about a place of the graph, not of space
+    commutes = Symmetry(["permutation", "rotation", "reflection", "dilation", "torsion"])
 
     def count(self, n: int) -> int:
         """One."""
@@ -190,7 +190,10 @@ class Scale(_Common):
 class Shift(_Common):
     """`x_i+ = x_i + a`."""
 
-    commutes = PERMUTATIONS | Symmetry(["translation"])
+    # and with whatever moves each node by a given vector
+    commutes = PERMUTATIONS | Symmetry(
+        ["translation", "torsion", "flex", "redrawing", "angle-flex"]
+    )
 
     def count(self, n: int) -> int:
         """One per coordinate."""
