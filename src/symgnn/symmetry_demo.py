@@ -30,6 +30,7 @@ SHORT = {
     "torsion": "tors.",
     "redrawing": "redr.",
     "angle-flex": "a.flex",
+    "part-motion": "parts",
 }
 #: The kinds side by side in a table: maps of space, and those that move parts of a graph.
 COLUMNS = (KINDS[: KINDS.index("torsion")], KINDS[KINDS.index("torsion") :])
@@ -43,6 +44,7 @@ def bridged(first: Data, second: Data) -> Data:
     return Data(
         pos=torch.cat([first.pos, second.pos + shift]),
         edge_index=torch.cat([first.edge_index, second.edge_index + n, bridge], 1),
+        part=(torch.arange(n + len(second.pos)) >= n).long(),
     )
 
 
@@ -74,7 +76,9 @@ def specimens() -> dict[str, list[Data]]:
     graphs = dict.fromkeys(KINDS, solids)
     graphs["flex"] = graphs["redrawing"] = [solids[1], solids[3]]
     graphs["angle-flex"] = rings()
-    graphs["torsion"] = [bridged(solids[k], solids[k + 1]) for k in range(4)]
+    graphs["torsion"] = graphs["part-motion"] = [
+        bridged(solids[k], solids[k + 1]) for k in range(4)
+    ]
     return graphs
 
 
@@ -85,7 +89,11 @@ def trials(seed: int = 0) -> dict[str, tuple[Batch, Batch]]:
     for kind, graphs in specimens().items():
         before = graphs * ELEMENTS
         make = TRANSFORMATIONS[kind].random
-        after = [make(g.pos, g.edge_index, generator=generator).apply(g) for g in before]
+        own = [{"part": g.part} if kind == "part-motion" else {} for g in before]
+        after = [
+            make(g.pos, g.edge_index, generator=generator, **parts).apply(g)
+            for g, parts in zip(before, own, strict=True)
+        ]
         moved[kind] = Batch.from_data_list(before), Batch.from_data_list(after)
     return moved
 
@@ -125,8 +133,8 @@ def run(console: Console | None = None) -> bool:
         "Each block on the five solids: the largest change of its output, relative, under random "
         "elements of each kind of transformation (float64; up to 1e-9 is rounding). Green is what "
         "the specification promises. Flexes and redrawings are tried on the cube and the "
-        "dodecahedron, torsions on two solids joined by an edge, angle flexes on rings with a node "
-        "at each vertex; affine maps are of size mean |A'A - I| = 1."
+        "dodecahedron, torsions and motions of parts on two solids joined by an edge, angle "
+        "flexes on rings with a node at each vertex; affine maps are of size mean |A'A - I| = 1."
     )
     for table in tables.values():
         console.print(table)

@@ -37,6 +37,7 @@ from symgnn.geometry import (
     MOEBIUS,
     PERMUTATIONS,
     SIMILARITIES,
+    STARS,
     Affine,
     Permutation,
     Symmetry,
@@ -74,7 +75,7 @@ def exists(architecture: str, coordinate_map: str, task: str) -> bool:
 
 def claimed(model, n=3):
     """The kinds that a model claims and that exist in n dimensions."""
-    none = {1: ("torsion", "flex", "angle-flex"), 2: ("angle-flex",)}.get(n, ())
+    none = {1: ("torsion", "flex", "angle-flex", "part-motion"), 2: ("angle-flex",)}.get(n, ())
     return tuple(kind for kind in model.symmetry if kind not in none)
 
 
@@ -364,7 +365,7 @@ DERIVED = [
     ("agn-raw", ANGLES, OF_ANGLES),
     ("agn+distances", LENGTHS & ANGLES, "E(n), torsions, permutations"),
     ("combined", LENGTHS & ANGLES, "E(n), torsions, permutations"),
-    ("cgn", MOEBIUS | Symmetry(["torsion"]), "Moebius maps, torsions, permutations"),
+    ("cgn", MOEBIUS | STARS, "Moebius maps, torsions, permutations"),
 ]
 
 

@@ -40,6 +40,7 @@ LATTICE: dict[str, tuple[float, float, tuple[str, ...]]] = {
     "flexes": (4.0, 2.0, ()),
     "redrawings": (4.0, 3.0, ()),
     "angle flexes": (4.0, 4.0, ()),
+    "motions of parts": (3.0, 2.0, ()),
     "permutations": (4.0, 0.0, ()),
 }
 

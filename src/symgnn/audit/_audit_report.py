@@ -287,6 +287,7 @@ _SHAPES = {
     "flex": "bent shapes",
     "redrawing": "shapes with parallel edges",
     "angle-flex": "shapes with the same angles",
+    "part-motion": "arrangements of the parts",
 }
 #: Where these break is worth a line; the rest most models break on purpose.
 _LOCATED = ("permutation", "translation", "rotation", "reflection")

@@ -119,7 +119,7 @@ class Case:
         """Where points `[R, n]` of nodes, edges or graphs go, before rows are reordered."""
         if self.kind == "permutation":
             return value
-        if self.kind in LOCAL:
+        if self.kind in LOCAL and (self.kind, place) != ("part-motion", "node"):
             raise Undefined(f"{article(self.kind)} moves the nodes, not space, so not other points")
         count = {"node": "num_nodes", "edge": "num_edges"}.get(place)
         sizes = [getattr(graph, count) if count else 1 for graph in self.graphs]

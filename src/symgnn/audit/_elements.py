@@ -17,6 +17,7 @@ from symgnn.geometry import (
     AngleFlex,
     Dilation,
     Flex,
+    PartMotion,
     Permutation,
     Redrawing,
     Reflection,
@@ -45,7 +46,7 @@ SIZED = (
     "angle-flex",
 )
 #: Kinds that need edges, move the nodes and say nothing of the space between them.
-LOCAL = ("torsion", "flex", "redrawing", "angle-flex")
+LOCAL = ("torsion", "flex", "redrawing", "angle-flex", "part-motion")
 #: Kinds that are found by linear algebra, with the number of nodes that is not too many for it.
 SEARCHED = {"flex": 300, "redrawing": 300, "angle-flex": 60}
 #: Kinds that act on the nodes, not on space.
@@ -68,6 +69,9 @@ def draw(kind: str, data: Graph, generator: Generator, size: float = 1.0) -> Tra
     if kind in ("flex", "angle-flex"):
         make = Flex if kind == "flex" else AngleFlex
         return make.random(data.pos, data.edge_index, generator=generator, size=0.3 * size)
+    if kind == "part-motion":
+        part = getattr(data, "part", None)
+        return PartMotion.random(data.pos, data.edge_index, generator=generator, part=part)
     if kind == "affine":
         return Affine.random(data.pos, generator=generator, mu=size)
     element = TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator)
@@ -160,6 +164,8 @@ def linear_part(element: Transformation, pos: Tensor) -> Tensor:
         return same
     if isinstance(element, Torsion):
         return torch.where(element.moved[:, None, None], element.matrix, same)
+    if isinstance(element, PartMotion):
+        return element.matrices[element.part]
     if isinstance(element, Rotation | Reflection):
         return element.matrix.double().expand(len(pos), n, n)
     if isinstance(element, Dilation):
@@ -190,7 +196,11 @@ def describe(element: Transformation) -> str:
         return f"a reordering of {len(moved)} nodes"
     if isinstance(element, Torsion):
         return f"a torsion about the edge {element.bridge[0]}-{element.bridge[1]}"
-    words = {"special-conformal": "a special conformal map", "affine": "an affine map"}
+    words = {
+        "part-motion": "a motion of parts",
+        "special-conformal": "a special conformal map",
+        "affine": "an affine map",
+    }
     if element.name == "reflection":
         return f"a mirror with normal {_vector(element.normal)}"  # type: ignore[attr-defined]
     return words.get(element.name, article(element.name))

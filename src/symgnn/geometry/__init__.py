@@ -4,6 +4,7 @@ from symgnn.geometry.deformations import AngleFlex, Flex, NoSuchTransformation, 
 from symgnn.geometry.kinds import TRANSFORMATIONS
 from symgnn.geometry.measures import angle, direction, kappa, length, ray_pairs, squared_distance
 from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
+from symgnn.geometry.part_motions import PartMotion
 from symgnn.geometry.symmetry import (
     AFFINE,
     ANGLES,
@@ -14,6 +15,7 @@ from symgnn.geometry.symmetry import (
     MOEBIUS,
     PERMUTATIONS,
     SIMILARITIES,
+    STARS,
     Symmetry,
 )
 from symgnn.geometry.torsion import Torsion
@@ -41,6 +43,7 @@ __all__ = [
     "MOEBIUS",
     "PERMUTATIONS",
     "SIMILARITIES",
+    "STARS",
     "TRANSFORMATIONS",
     "Affine",
     "AngleFlex",
@@ -48,6 +51,7 @@ __all__ = [
     "Flex",
     "Inversion",
     "NoSuchTransformation",
+    "PartMotion",
     "Permutation",
     "Redrawing",
     "Reflection",

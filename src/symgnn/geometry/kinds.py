@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from symgnn.geometry.base import Transformation
 from symgnn.geometry.deformations import AngleFlex, Flex, Redrawing
+from symgnn.geometry.part_motions import PartMotion
 from symgnn.geometry.torsion import Torsion
 from symgnn.geometry.transformations import (
     Affine,
@@ -32,5 +33,6 @@ TRANSFORMATIONS: dict[str, type[Transformation]] = {
         Flex,
         Redrawing,
         AngleFlex,
+        PartMotion,
     )
 }

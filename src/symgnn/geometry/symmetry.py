@@ -19,6 +19,7 @@ KINDS = (
     "flex",
     "redrawing",
     "angle-flex",
+    "part-motion",
 )
 
 _PLURALS = {
@@ -26,6 +27,7 @@ _PLURALS = {
     "affine": "affine maps",
     "flex": "flexes",
     "angle-flex": "angle flexes",
+    "part-motion": "motions of parts",
 }
 
 
@@ -87,7 +89,8 @@ class Symmetry:
             if group.kinds <= rest:
                 names.append(name)
                 rest -= group.kinds - {"permutation"}
-        rest -= {"permutation"}
+        # whatever keeps torsions by way of single vertices and edges keeps motions of parts
+        rest -= {"permutation", "part-motion"} if "torsion" in rest else {"permutation"}
         names += [plural(kind) for kind in KINDS if kind in rest]
         return (
             ", ".join([*names, "permutations"] if "permutation" in self.kinds else names) or "none"
@@ -102,10 +105,12 @@ EUCLIDEAN = Symmetry(["permutation", "translation", "rotation", "reflection"])
 SIMILARITIES = EUCLIDEAN | Symmetry(["dilation"])
 AFFINE = SIMILARITIES | Symmetry(["affine"])
 MOEBIUS = SIMILARITIES | Symmetry(["inversion", "special-conformal"])
+#: Maps that move each vertex with its neighbours rigidly, each vertex in its own way.
+STARS = Symmetry(["permutation", "torsion", "part-motion"])
 #: Every map that keeps the lengths of the edges.
-LENGTHS = EUCLIDEAN | Symmetry(["torsion", "flex"])
+LENGTHS = EUCLIDEAN | STARS | Symmetry(["flex"])
 #: Every map that keeps the angles at the vertices.
-ANGLES = SIMILARITIES | Symmetry(["torsion", "redrawing", "angle-flex"])
+ANGLES = SIMILARITIES | STARS | Symmetry(["redrawing", "angle-flex"])
 EVERYTHING = Symmetry(KINDS)
 
 _GROUPS = {

@@ -24,8 +24,10 @@ from symgnn.nn.exporting import export
 from symgnn.nn.form import MLP, After, Form
 from symgnn.nn.inputs import Applied, Input, Measure, Operator, initial, reduce
 from symgnn.nn.isometric import Isometric
+from symgnn.nn.linear_maps import Linear, Mirror
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
+from symgnn.nn.part_maps import PartSum
 from symgnn.nn.peers import PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
 from symgnn.nn.spec import Network, Spec
@@ -61,11 +63,14 @@ __all__ = [
     "GNConv",
     "Input",
     "Isometric",
+    "Linear",
     "Measure",
+    "Mirror",
     "Model",
     "NeighbourSum",
     "Network",
     "Operator",
+    "PartSum",
     "Rigid",
     "SDGNConv",
     "Scale",

@@ -16,9 +16,11 @@ from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF
+from symgnn.nn.linear_maps import Linear, Mirror
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
+from symgnn.nn.part_maps import PartSum
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
 from symgnn.nn.state import Reference
@@ -36,7 +38,12 @@ COORDINATE_MAPS: dict[str, Callable[[], CoordinateMap] | None] = {
     "shift-u": lambda: Shift(of="u"),
     "rigid": Rigid,
     "rigid-u": lambda: Rigid(of="u"),
+    "mirror": Mirror,
+    "mirror-u": lambda: Mirror(of="u"),
+    "linear": Linear,
+    "linear-u": lambda: Linear(of="u"),
     "neighbour-sum": NeighbourSum,
+    "part-sum": PartSum,
     "egcn": EGCN,
     "egcn-neighbours": lambda: EGCN(over="neighbours"),
 }
@@ -88,7 +95,8 @@ def build(
             for their type, `hidden` numbers wide, after `data.x` where there is any. None where
             `data.z` is not read. Networks that embed types anyway (SchNet, DimeNet) take it for
             their own number of types.
-        dimension: The number of coordinates; only "gn" and the maps "shift" and "rigid" need it.
+        dimension: The number of coordinates; only "gn" and the maps "shift", "rigid", "mirror" and
+            "linear" need it.
         hidden: Width of the embeddings of nodes, edges, angles and graphs, 32 if not given, or
             one for each, such as `{"node": 64, "edge": 16}`.
         layers: How many blocks; 2 if not given.
@@ -99,9 +107,10 @@ def build(
         dropout: Rate of the dropout after each hidden layer.
         aggregation: "sum", "mean" or "max", or one for each movement, such as
             `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "mean".
-        coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid" (each also with
-            coefficients of u: "scale-u", ...), "neighbour-sum", "egcn" (over all pairs),
-            "egcn-neighbours", or a :class:`CoordinateMap`, of which each layer gets a copy.
+        coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid", "mirror",
+            "linear" (each also with coefficients of u: "scale-u", ...), "neighbour-sum",
+            "part-sum" (within `data.part`), "egcn" (over all pairs), "egcn-neighbours", or a
+            :class:`CoordinateMap`, of which each layer gets a copy.
         graph_state: Whether the graph has an embedding u of its own that each layer updates; with
             False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.

@@ -36,6 +36,7 @@ class CoordinateMap(nn.Module):
     commutes: Symmetry = EVERYTHING
     all_pairs = False
     velocity = False
+    within_parts = False
 
     def make(
         self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None

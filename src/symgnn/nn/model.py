@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from symgnn.geometry.part_motions import check_part
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
 from symgnn.nn.block import Block, symmetry_of, used_steps
@@ -109,6 +110,8 @@ class Model(nn.Module):
         self.needs_velocity = any(psi.velocity for psi in moving) or (
             self.vectors is not None and self.vectors.velocity
         )
+        #: Whether a coordinate map moves nodes within parts, `data.part`.
+        self.needs_part = any(psi.within_parts for psi in moving)
         #: Whether a coordinate map reads all pairs of nodes.
         self.needs_pairs = any(psi.all_pairs for psi in moving)
         #: Whether an update computes something once for an edge and its reverse.
@@ -155,10 +158,12 @@ class Model(nn.Module):
         u: Tensor | None = None,
         z: Tensor | None = None,
         vel: Tensor | None = None,
+        part: Tensor | None = None,
     ) -> Tensor:
         """Apply the model to a `Data` or `Batch`, or to its parts: `pos` and `topology`, ..."""
         if data is not None:
-            if any(p is not None for p in (pos, topology, x, edge_attr, angle_attr, u, z, vel)):
+            parts = (pos, topology, x, edge_attr, angle_attr, u, z, vel, part)
+            if any(p is not None for p in parts):
                 raise TypeError("forward takes a Data or Batch, or its parts, not both")
             if getattr(data, "edge_weight", None) is not None:
                 raise ValueError("edge_weight: is not read; give it as edge_attr [E, 1] instead")
@@ -166,6 +171,7 @@ class Model(nn.Module):
             pos, x, edge_attr = data.pos, data.x, data.edge_attr
             angle_attr, u = getattr(data, "angle_attr", None), getattr(data, "u", None)
             z, vel = getattr(data, "z", None), getattr(data, "vel", None)
+            part = getattr(data, "part", None)
         if pos is None or topology is None:
             raise TypeError("forward takes a Data or Batch, or pos=... and topology=...")
         check_dimension(pos, self.dimension)
@@ -192,6 +198,8 @@ class Model(nn.Module):
             )
             if self.needs_velocity:
                 state.velocity = check_velocity(vel, state.x, scale)
+            if self.needs_part:
+                state.part = None if part is None else check_part(part, len(state.x))
             for k, block in enumerate(self.blocks):
                 state = block(state)
                 if k >= silent:
