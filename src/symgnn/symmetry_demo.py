@@ -13,7 +13,8 @@ from torch_geometric.data import Batch, Data
 
 from symgnn.data import polytopes
 from symgnn.geometry import KINDS, TRANSFORMATIONS
-from symgnn.nn import ARCHITECTURES, build
+from symgnn.geometry.symmetry import AXIAL
+from symgnn.nn import ARCHITECTURES, RUNGS, build
 
 #: Below this, a change of the output is rounding (float64); above, the symmetry is broken.
 ROUNDING = 1e-9
@@ -31,7 +32,11 @@ SHORT = {
     "redrawing": "redr.",
     "angle-flex": "a.flex",
     "part-motion": "parts",
+    "axis-rotation": "ax.rot",
+    "axis-reflection": "ax.ref",
+    "axis-flip": "ax.flip",
 }
+BLOCKS = {**ARCHITECTURES, **RUNGS}
 #: The kinds side by side in a table: maps of space, and those that move parts of a graph.
 COLUMNS = (KINDS[: KINDS.index("torsion")], KINDS[KINDS.index("torsion") :])
 
@@ -68,14 +73,15 @@ def specimens() -> dict[str, list[Data]]:
 
     All five solids, but for four: of the solids only the cube and the dodecahedron can flex, and
     only they can be redrawn; a torsion needs a bridge, so there the solids are joined in pairs;
-    and for angle flexes there are two rings.
+    and for angle flexes and motions about an axis there are two rings.
     """
     solids = polytopes(3, dtype=torch.float64)
     for solid in solids:
         del solid.name, solid.y
     graphs = dict.fromkeys(KINDS, solids)
     graphs["flex"] = graphs["redrawing"] = [solids[1], solids[3]]
-    graphs["angle-flex"] = rings()
+    # a cube is as good upside down, a ring is not
+    graphs |= dict.fromkeys(["angle-flex", *AXIAL], rings())
     graphs["torsion"] = graphs["part-motion"] = [
         bridged(solids[k], solids[k + 1]) for k in range(4)
     ]
@@ -111,7 +117,7 @@ def run(console: Console | None = None) -> bool:
     console = console or Console()
     torch.set_num_threads(1)  # on graphs this small, more threads only wait for each other
     agree, models = True, []
-    rows = [(name, psi) for psi in ("identity", "neighbour-sum") for name in ARCHITECTURES]
+    rows = [(name, psi) for psi in ("identity", "neighbour-sum") for name in BLOCKS]
     rows.remove(("gn", "neighbour-sum"))  # it never reads where the coordinates move to
     tables = {(psi, k): _table(psi, kinds) for _, psi in rows for k, kinds in enumerate(COLUMNS)}
     pairs = trials()
@@ -134,7 +140,8 @@ def run(console: Console | None = None) -> bool:
         "elements of each kind of transformation (float64; up to 1e-9 is rounding). Green is what "
         "the specification promises. Flexes and redrawings are tried on the cube and the "
         "dodecahedron, torsions and motions of parts on two solids joined by an edge, angle "
-        "flexes on rings with a node at each vertex; affine maps are of size mean |A'A - I| = 1."
+        "flexes and motions about the last axis on rings with a node at each vertex; affine maps "
+        "are of size mean |A'A - I| = 1."
     )
     for table in tables.values():
         console.print(table)

@@ -42,6 +42,7 @@ from symgnn.geometry import (
     Permutation,
     Symmetry,
 )
+from symgnn.geometry.symmetry import AXIAL
 from symgnn.graphs import Topology
 from symgnn.nn import (
     AGN,
@@ -66,6 +67,10 @@ AGGREGATIONS = ("sum", "max", {"e->v": "max", "a->v": "sum", "a->u": "max", "poo
 CONFORMAL = ("inversion", "special-conformal")
 
 
+#: Kinds that need a plane.
+PLANE = ("torsion", "flex", "angle-flex", "part-motion")
+
+
 def exists(architecture: str, coordinate_map: str, task: str) -> bool:
     """Whether there is such a model: two combinations are refused."""
     if task == "coordinates" and coordinate_map == "identity":
@@ -75,7 +80,7 @@ def exists(architecture: str, coordinate_map: str, task: str) -> bool:
 
 def claimed(model, n=3):
     """The kinds that a model claims and that exist in n dimensions."""
-    none = {1: ("torsion", "flex", "angle-flex", "part-motion"), 2: ("angle-flex",)}.get(n, ())
+    none = {1: (*PLANE, *AXIAL), 2: ("angle-flex", "axis-rotation")}.get(n, ())
     return tuple(kind for kind in model.symmetry if kind not in none)
 
 
@@ -491,7 +496,7 @@ HEIGHT = Measure(
     "height",
     "edge",
     function=lambda x, y: (x - y)[..., -1:],
-    symmetry=Symmetry(["permutation", "translation"]),
+    symmetry=Symmetry(["permutation", "translation", "axis-rotation", "axis-reflection"]),
 )
 RADIUS = Measure(
     "radius",
@@ -504,7 +509,7 @@ RADIUS = Measure(
 def test_the_declared_symmetry_of_a_measure_is_intersected():
     spec = DGN.replace(name="falling", edge=[e, v.target, v.source, d2, HEIGHT, u])
     model = random_model(spec, **FEATURES)
-    assert model.symmetry == Symmetry(["permutation", "translation"])
+    assert model.symmetry == HEIGHT.symmetry
     assert_kept(model)
     assert_broken(
         lambda seed: random_model(spec, seed=seed, **FEATURES),
@@ -530,7 +535,7 @@ def test_a_measure_of_angles_and_one_on_rays():
     )
     upright = spec.replace(angle=[v.vertex, HEIGHT.first, HEIGHT.second, cosine, theta])
     model = random_model(upright, **FEATURES)
-    assert model.symmetry == Symmetry(["permutation", "translation"])
+    assert model.symmetry == HEIGHT.symmetry
     assert_kept(model)
     assert_broken(
         lambda seed: random_model(upright, seed=seed, noise=0.4, **FEATURES), ["rotation"], upright

@@ -14,7 +14,7 @@ from symgnn.audit._group_names import GROUPS, kinds_of
 from symgnn.audit._outputs import Output
 from symgnn.audit._verdicts import quantiles
 from symgnn.geometry import KINDS, Symmetry
-from symgnn.geometry.symmetry import plural
+from symgnn.geometry.symmetry import IMPLIED, plural
 from symgnn.store import write_whole
 
 
@@ -219,7 +219,7 @@ class Report:
         head += "".join(f"{p + ' median':>16}{'largest':>10}{'rounding':>10}" for p in precisions)
         lines = [head.rstrip()]
         for finding in self.findings.values():
-            if finding.reason == "it was not asked for":
+            if finding.reason == "it was not asked for" or self.implied(finding.kind):
                 continue
             if not finding.measured:
                 lines.append(f"{plural(finding.kind):24}{'-':4}{finding.reason}")
@@ -234,6 +234,11 @@ class Report:
                 row += f"{number(finding.rounding[precision]):>10}"
             lines.append(row + self._in_units(finding))
         return lines
+
+    def implied(self, kind: str) -> bool:
+        """Whether it holds because a wider kind does."""
+        wide = [one for one, narrow in IMPLIED.items() if kind in narrow]
+        return any(self.findings[one].holds for one in wide)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the counterexamples' coordinates, ready for JSON."""

@@ -134,14 +134,18 @@ def make_case(
     batched: bool,
     origin: tuple[int, int, int],
     size: float = 1.0,
+    axis: Sequence[float] | None = None,
 ) -> Case:
-    """Random elements for some graphs; the seed, the last of `origin`, says which."""
+    """Random elements for some graphs; the seed, the last of `origin`, says which.
+
+    `axis` is what kinds about an axis are about; the last coordinate where it is None.
+    """
     generator = torch.Generator().manual_seed(origin[2])
     elements: list[Transformation | None] = []
     reason: ValueError | None = None
     for graph in graphs:
         try:
-            elements.append(draw(kind, graph, generator, size))
+            elements.append(draw(kind, graph, generator, size, axis))
         except (NoSuchTransformation, Undefined) as error:
             elements.append(None)
             reason = error

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from symgnn.geometry import (
     Transformation,
     Translation,
 )
-from symgnn.geometry.symmetry import plural
+from symgnn.geometry.symmetry import AXIAL, plural
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
@@ -52,10 +53,24 @@ SEARCHED = {"flex": 300, "redrawing": 300, "angle-flex": 60}
 #: Kinds that act on the nodes, not on space.
 OF_NODES = ("permutation", *LOCAL)
 #: Kinds whose linear part is the same everywhere.
-UNIFORM = ("permutation", "translation", "rotation", "reflection", "dilation", "affine")
+UNIFORM = (
+    "permutation",
+    "translation",
+    "rotation",
+    "reflection",
+    "dilation",
+    "affine",
+    *AXIAL,
+)
 
 
-def draw(kind: str, data: Graph, generator: Generator, size: float = 1.0) -> Transformation:
+def draw(
+    kind: str,
+    data: Graph,
+    generator: Generator,
+    size: float = 1.0,
+    axis: Sequence[float] | None = None,
+) -> Transformation:
     """A random element; `size` 1 is that of :mod:`symgnn.geometry`, 0 is the identity."""
     n = data.pos.size(1)
     if kind == "rotation" and n == 1:
@@ -72,6 +87,10 @@ def draw(kind: str, data: Graph, generator: Generator, size: float = 1.0) -> Tra
     if kind == "part-motion":
         part = getattr(data, "part", None)
         return PartMotion.random(data.pos, data.edge_index, generator=generator, part=part)
+    if kind in AXIAL:
+        make_about: Any = TRANSFORMATIONS[kind]
+        about: Transformation = make_about.random(data.pos, generator=generator, axis=axis)
+        return about
     if kind == "affine":
         return Affine.random(data.pos, generator=generator, mu=size)
     element = TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator)

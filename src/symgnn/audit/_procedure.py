@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from symgnn.audit._settling import find_random, reacts_to_features, settle_outpu
 from symgnn.audit._verdicts import JUMP, ORDER, ROUNDING, Evidence
 from symgnn.audit._worst_search import climbed, rotated, rotations
 from symgnn.geometry import KINDS
-from symgnn.geometry.symmetry import plural
+from symgnn.geometry.symmetry import IMPLIED, plural
 
 #: Sizes of transformations at which errors are measured, relative to the usual one.
 SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -140,6 +141,8 @@ class Procedure:
         finding = self.findings.get(kind)
         if finding is not None and finding.verdict == "unmeasured":
             return
+        if self._implied(kind) is not None:
+            return
         reason: Undefined | None = None
         errors: list[float] = []
         for index, sample in enumerate(self.session.samples):
@@ -164,6 +167,14 @@ class Procedure:
                 self._grow(finding)
             if finding.verdict not in ("rounding", "vacuous"):
                 self._explain(finding)
+
+    def _implied(self, kind: str) -> Finding | None:
+        """What was found of a wider kind that holds, so that this one need not be measured."""
+        for wide, narrow in IMPLIED.items():
+            found = self.findings.get(wide)
+            if kind in narrow and found is not None and found.holds:
+                return found
+        return None
 
     def _count(self, kind: str, index: int) -> int:
         if self.session.samples[index].grown:
@@ -319,6 +330,13 @@ class Procedure:
 
     def conclude(self) -> None:
         """What both precisions together say."""
+        for kind in KINDS:
+            wider = self._implied(kind)
+            if kind in self.kinds and kind not in self.evidence and wider is not None:
+                plain: dict[str, Any] = {"errors": {}, "rounding": {}, "sizes": []}
+                self.findings[kind] = replace(wider, kind=kind, **plain)
+            elif kind not in self.findings:
+                self.findings[kind] = Finding(kind, "unmeasured", reason="it was not tried")
         largest: dict[str, float] = {}
         for finding in self.findings.values():
             if finding.holds:  # which it may not have been in the first alone

@@ -1,5 +1,6 @@
 """Maths on coordinates in n dimensions: what is measured, what keeps it, and random elements."""
 
+from symgnn.geometry.axis_motions import AxisFlip, AxisReflection, AxisRotation
 from symgnn.geometry.deformations import AngleFlex, Flex, NoSuchTransformation, Redrawing
 from symgnn.geometry.kinds import TRANSFORMATIONS
 from symgnn.geometry.measures import angle, direction, kappa, length, ray_pairs, squared_distance
@@ -47,6 +48,9 @@ __all__ = [
     "TRANSFORMATIONS",
     "Affine",
     "AngleFlex",
+    "AxisFlip",
+    "AxisReflection",
+    "AxisRotation",
     "Dilation",
     "Flex",
     "Inversion",

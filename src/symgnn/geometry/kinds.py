@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symgnn.geometry.axis_motions import AxisFlip, AxisReflection, AxisRotation
 from symgnn.geometry.base import Transformation
 from symgnn.geometry.deformations import AngleFlex, Flex, Redrawing
 from symgnn.geometry.part_motions import PartMotion
@@ -34,5 +35,8 @@ TRANSFORMATIONS: dict[str, type[Transformation]] = {
         Redrawing,
         AngleFlex,
         PartMotion,
+        AxisRotation,
+        AxisReflection,
+        AxisFlip,
     )
 }

@@ -20,7 +20,15 @@ KINDS = (
     "redrawing",
     "angle-flex",
     "part-motion",
+    "axis-rotation",
+    "axis-reflection",
+    "axis-flip",
 )
+
+#: Kinds that are special cases of another: whatever keeps the one keeps the others.
+IMPLIED = {"rotation": ("axis-rotation", "axis-flip"), "reflection": ("axis-reflection",)}
+#: Kinds that are about an axis.
+AXIAL = tuple(kind for kinds in IMPLIED.values() for kind in kinds)
 
 _PLURALS = {
     "special-conformal": "special conformal maps",
@@ -28,6 +36,9 @@ _PLURALS = {
     "flex": "flexes",
     "angle-flex": "angle flexes",
     "part-motion": "motions of parts",
+    "axis-rotation": "rotations about an axis",
+    "axis-reflection": "reflections along an axis",
+    "axis-flip": "flips of an axis",
 }
 
 
@@ -57,6 +68,7 @@ class Symmetry:
             raise ValueError(
                 f"kinds: unknown transformation {name!r}; choose from {', '.join(KINDS)}"
             )
+        kinds = kinds.union(*(IMPLIED.get(kind, ()) for kind in kinds))
         object.__setattr__(self, "kinds", kinds)
 
     def __contains__(self, kind: str) -> bool:
@@ -81,12 +93,18 @@ class Symmetry:
     def __iter__(self) -> Iterator[str]:
         return (kind for kind in KINDS if kind in self.kinds)
 
+    @property
+    def widest(self) -> tuple[str, ...]:
+        """The kinds without those that others of them imply."""
+        implied = {kind for wide in self.kinds for kind in IMPLIED.get(wide, ())}
+        return tuple(kind for kind in self if kind not in implied)
+
     def __str__(self) -> str:
         if self == EVERYTHING:
             return "every map of the coordinates, permutations"
-        rest, names = set(self.kinds), []
+        rest, names = set(self.widest), []
         for name, group in _GROUPS.items():
-            if group.kinds <= rest:
+            if set(group.widest) <= rest:
                 names.append(name)
                 rest -= group.kinds - {"permutation"}
         # whatever keeps torsions by way of single vertices and edges keeps motions of parts

@@ -30,6 +30,7 @@ from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.part_maps import PartSum
 from symgnn.nn.peers import PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
+from symgnn.nn.rungs import RUNGS, STGN, TGN, along, upright
 from symgnn.nn.spec import Network, Spec
 
 __all__ = [
@@ -47,7 +48,10 @@ __all__ = [
     "GN",
     "MLP",
     "PEERS",
+    "RUNGS",
     "SDGN",
+    "STGN",
+    "TGN",
     "AGNConv",
     "After",
     "Applied",
@@ -76,6 +80,7 @@ __all__ = [
     "Scale",
     "Shift",
     "Spec",
+    "along",
     "build",
     "export",
     "from_peer",
@@ -83,4 +88,5 @@ __all__ = [
     "inputs",
     "reduce",
     "to_peer",
+    "upright",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import nn
 
-from symgnn.geometry.symmetry import EVERYTHING, LENGTHS, Symmetry
+from symgnn.geometry.symmetry import AXIAL, EVERYTHING, LENGTHS, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
@@ -174,6 +174,10 @@ def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symme
     if coordinates or "translation" not in kept:
         for block in blocks:
             kept &= block.map.commutes if block.map is not None else EVERYTHING
+    # what reads along an axis keeps motions about it only as long as the axis is not turned
+    turned = any(block.map is not None and block.map.turns for block in blocks)
+    if turned and "rotation" not in kept:
+        kept = Symmetry(kept.kinds - set(AXIAL))
     if spec.scaling is None:
         return kept
     # the scale is that of the longest edge; where it matters, so does what keeps the edges' lengths

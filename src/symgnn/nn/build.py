@@ -22,6 +22,7 @@ from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.part_maps import PartSum
 from symgnn.nn.peers import PEERS
+from symgnn.nn.rungs import RUNGS
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
 from symgnn.nn.state import Reference
 from symgnn.nn.vectors import RAYS
@@ -79,8 +80,9 @@ def build(
 
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
-            "agn-raw", "combined", "cgn"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a
-            :class:`Spec` or :class:`Network` of your own.
+            "agn-raw", "combined", "cgn"; "tgn", "stgn", "ugn", "ugn+flips"; "egnn",
+            "schnet", "dimenet", "dimenet++", "isogcn"; or a :class:`Spec` or
+            :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which turn with the coordinates and do not move with them.
@@ -95,8 +97,8 @@ def build(
             for their type, `hidden` numbers wide, after `data.x` where there is any. None where
             `data.z` is not read. Networks that embed types anyway (SchNet, DimeNet) take it for
             their own number of types.
-        dimension: The number of coordinates; only "gn" and the maps "shift", "rigid", "mirror" and
-            "linear" need it.
+        dimension: The number of coordinates; only "gn", "tgn", "stgn" and the maps
+            "shift", "rigid", "mirror" and "linear" need it.
         hidden: Width of the embeddings of nodes, edges, angles and graphs, 32 if not given, or
             one for each, such as `{"node": 64, "edge": 16}`.
         layers: How many blocks; 2 if not given.
@@ -231,7 +233,7 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        found = _named("architecture", architecture, {**ARCHITECTURES, **PEERS})
+        found = _named("architecture", architecture, {**ARCHITECTURES, **RUNGS, **PEERS})
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
     known = list(inspect.signature(found).parameters) if callable(found) else []
@@ -253,7 +255,7 @@ def spec_of(architecture: str | Spec) -> Spec:
     return (
         architecture
         if isinstance(architecture, Spec)
-        else _named("architecture", architecture, ARCHITECTURES)
+        else _named("architecture", architecture, {**ARCHITECTURES, **RUNGS})
     )
 
 

@@ -37,6 +37,8 @@ class CoordinateMap(nn.Module):
     all_pairs = False
     velocity = False
     within_parts = False
+    #: Whether it turns the axes of space, which whatever reads along one notices.
+    turns = False
 
     def make(
         self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
@@ -213,6 +215,7 @@ class Rigid(_Common):
     """
 
     commutes = PERMUTATIONS
+    turns = True
 
     def count(self, n: int) -> int:
         """Those of the skew-symmetric matrix, then those of the shift."""

@@ -36,6 +36,7 @@ class Linear(_Common):
 
     keeps = PERMUTATIONS | Symmetry(["translation", "dilation", "redrawing"])
     commutes = PERMUTATIONS
+    turns = True
 
     def count(self, n: int) -> int:
         """Those of the matrix, then those of the shift."""

@@ -24,6 +24,7 @@ from symgnn.nn.feature_checks import (
 from symgnn.nn.form import Width
 from symgnn.nn.node_types import check_types, check_unread_types
 from symgnn.nn.parameters import InputModules, reset_parts
+from symgnn.nn.rungs import axis_of
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
 from symgnn.nn.state import Reference, State, start
 from symgnn.nn.vectors import Vectors
@@ -57,6 +58,7 @@ class Model(nn.Module):
         rays: str = "plain",
     ) -> None:
         super().__init__()
+        axis_of(network.layer)  # raises where there are several
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
         self.engine = engine
@@ -127,6 +129,11 @@ class Model(nn.Module):
         """
         kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
         return kept if self.vectors is None else kept & self.vectors.symmetry
+
+    @property
+    def axis(self) -> tuple[float, ...] | None:
+        """The axis that the model reads along; None for the last coordinate, or for none."""
+        return axis_of(self.network.layer)
 
     @property
     def output_type(self) -> str | None:
