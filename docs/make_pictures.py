@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import networkx as nx
 from matplotlib.patches import FancyBboxPatch
 
+from symgnn.experiments.shape_comparison import COMPARISONS, draw
 from symgnn.geometry import EVERYTHING, Symmetry
 from symgnn.nn import GN, build
 from symgnn.nn.inputs import v
@@ -106,3 +107,5 @@ if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     draw_lattice(PICTURES / "symmetry-lattice.png")
     print("wrote", PICTURES / "symmetry-lattice.png")
+    for name in COMPARISONS:
+        print("wrote", draw(name, PICTURES / f"{name}.png"))

@@ -113,7 +113,7 @@ class Report:
                 continue
             if finding.claimed and not finding.holds:
                 wrong.append(f"{plural(kind)} claimed, but {self._why(finding)}")
-            elif finding.holds and not finding.claimed and not self.constant:
+            elif finding.holds and not (finding.claimed or self.constant or self.implied(kind)):
                 wrong.append(f"{plural(kind)} not claimed, but kept")
         return Answer(not wrong, "; ".join(wrong) or "measured as derived")
 
