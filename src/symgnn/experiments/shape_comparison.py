@@ -117,7 +117,8 @@ def draw(comparison: str, path: str | os.PathLike[str]) -> Path:
         if name != shapes[0]:
             axes.set_xlabel("\n".join(lines), fontsize=9.5)
         axes.set(aspect="equal", xticks=[], yticks=[])
-        axes.margins(0.25)
+        x, y = ((data.pos.amin(0) + data.pos.amax(0)) / 2).tolist()
+        axes.set(xlim=(x - 1.3, x + 1.3), ylim=(y - 1.2, y + 1.2))
         for side in axes.spines.values():
             side.set_visible(False)
     path = Path(path)

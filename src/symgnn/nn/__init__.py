@@ -24,11 +24,11 @@ from symgnn.nn.exporting import export
 from symgnn.nn.form import MLP, After, Form
 from symgnn.nn.inputs import Applied, Input, Measure, Operator, initial, reduce
 from symgnn.nn.isometric import Isometric
-from symgnn.nn.linear_maps import Linear, Mirror
+from symgnn.nn.linear_maps import LinearMap, Mirror
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.part_maps import PartSum
-from symgnn.nn.peers import PEERS
+from symgnn.nn.peers import FORMULAS, PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
 from symgnn.nn.rungs import RUNGS, STGN, TGN, along, upright
 from symgnn.nn.spec import Network, Spec
@@ -45,6 +45,7 @@ __all__ = [
     "COORDINATE_MAPS",
     "DGN",
     "EGCN",
+    "FORMULAS",
     "GN",
     "MLP",
     "PEERS",
@@ -67,7 +68,7 @@ __all__ = [
     "GNConv",
     "Input",
     "Isometric",
-    "Linear",
+    "LinearMap",
     "Measure",
     "Mirror",
     "Model",

@@ -16,12 +16,12 @@ from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF
-from symgnn.nn.linear_maps import Linear, Mirror
+from symgnn.nn.linear_maps import LinearMap, Mirror
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
 from symgnn.nn.part_maps import PartSum
-from symgnn.nn.peers import PEERS
+from symgnn.nn.peers import FORMULAS, PEERS
 from symgnn.nn.rungs import RUNGS
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
 from symgnn.nn.state import Reference
@@ -41,8 +41,8 @@ COORDINATE_MAPS: dict[str, Callable[[], CoordinateMap] | None] = {
     "rigid-u": lambda: Rigid(of="u"),
     "mirror": Mirror,
     "mirror-u": lambda: Mirror(of="u"),
-    "linear": Linear,
-    "linear-u": lambda: Linear(of="u"),
+    "linear": LinearMap,
+    "linear-u": lambda: LinearMap(of="u"),
     "neighbour-sum": NeighbourSum,
     "part-sum": PartSum,
     "egcn": EGCN,
@@ -81,8 +81,8 @@ def build(
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "tgn", "stgn", "ugn", "ugn+flips"; "egnn",
-            "schnet", "dimenet", "dimenet++", "isogcn"; or a :class:`Spec` or
-            :class:`Network` of your own.
+            "schnet", "dimenet", "dimenet++", "isogcn"; "dimenet-formula", "isognn-formula"; or a
+            :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which turn with the coordinates and do not move with them.
@@ -233,17 +233,19 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        found = _named("architecture", architecture, {**ARCHITECTURES, **RUNGS, **PEERS})
+        found = _named(
+            "architecture", architecture, {**ARCHITECTURES, **RUNGS, **FORMULAS, **PEERS}
+        )
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
-    known = list(inspect.signature(found).parameters) if callable(found) else []
+    takes = list(inspect.signature(found).parameters) if callable(found) else []
     for option in options:
-        if option not in known:
-            near = difflib.get_close_matches(option, known + BUILD_OPTIONS, 1, 0.5)
+        if option not in takes:
+            near = difflib.get_close_matches(option, takes + BUILD_OPTIONS, 1, 0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             name = architecture if isinstance(architecture, str) else architecture.name
             raise TypeError(f"build: {name} takes no option {option!r}{hint}")
-    if types is not None and "types" in known:
+    if types is not None and "types" in takes:
         if options.get("types", types) != types:
             raise ValueError(f"node_types: is {types}, but types is {options['types']}; give one")
         options = {**options, "types": types}

@@ -25,7 +25,7 @@ class Mirror(Rigid):
         return rotation * signs, shift
 
 
-class Linear(_Common):
+class LinearMap(_Common):
     """`x_i+ = Q x_i + a` with any matrix Q; a function of u has entries between -100 and 100.
 
     It is no relative distance or angle preserving map: a rotation of the input turns Q's axes
