@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 
 from symgnn.audit._cases import Case
-from symgnn.audit._representations import blocks_of, canonical, matrices, parse_irreps, size_of
+from symgnn.audit._representations import (
+    blocks_of,
+    canonical,
+    matrices,
+    parse_irreps,
+    parse_weight,
+    size_of,
+)
 
 PLACES = ("graph", "node", "edge")
 #: Types that a name rules out: an energy that changes its sign in a mirror is a fault.
@@ -193,6 +200,7 @@ def told(name: str, text: str, options: Sequence[Output], value: Tensor, n: int)
             "' per edge'"
         )
     named = "tensor" if kind == "symmetric tensor" else kind
+    named = "invariant" if parse_weight(kind) is not None else named
     fits = [o for o in options if o.type == named and o.basis is None and place in ("", o.place)]
     if parse_irreps(kind) is not None:
         fits = [o for o in _with_irreps(kind, options, value, n) if place in ("", o.place)]

@@ -17,6 +17,7 @@ from symgnn.nn.architectures import (
 )
 from symgnn.nn.block import Block
 from symgnn.nn.build import COORDINATE_MAPS, build
+from symgnn.nn.conformal_field import ConformalField
 from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.egnn_map import EGNNMap
@@ -59,6 +60,7 @@ __all__ = [
     "Block",
     "CGNConv",
     "CombinedConv",
+    "ConformalField",
     "Conv",
     "CoordinateMap",
     "DGNConv",

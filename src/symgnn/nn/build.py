@@ -73,6 +73,7 @@ def build(
     scaling: float | None = None,
     chunk: int | None = None,
     rays: str | None = None,
+    weight: float | str | None = None,
     engine: str | Reference = "fast",
     **options: Any,
 ) -> Model:
@@ -120,6 +121,9 @@ def build(
         rays: What vectors are made of: "plain" rays (if not given) give vectors that grow with
             the coordinates, as displacements do; "unit" rays give vectors that do not, such as
             normals (see :class:`symgnn.nn.vectors.Vectors`).
+        weight: The scaling dimension D of node outputs that are conformal fields, or "learned": a
+            conformal map of local scale W multiplies them by `W^-D`, see
+            :class:`symgnn.nn.ConformalField`. None for invariants.
         engine: "fast"; or "reference", which computes every update as it is written, and is what
             the fast one is tested against.
         options: What a peer's network takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
@@ -175,6 +179,11 @@ def build(
                 f"rays: is {rays!r}, but task={task!r} gives no vectors; leave rays out, or use "
                 f"task={' or '.join(map(repr, VECTOR_TASKS))}"
             )
+    if weight is not None and task != "node":
+        raise ValueError(
+            f"weight: is {weight!r}, but task={task!r}; conformal fields are on nodes, so use "
+            "task='node'"
+        )
     movements = aggregations(network.aggregation if aggregation is None else aggregation)
     if task == "graph-vectors" and movements["pool"] == "max":
         raise ValueError(
@@ -202,6 +211,7 @@ def build(
         dimension=dimension,
         engine=engine_of(engine, chunk),
         rays=rays or "plain",
+        weight=weight,
     )
 
 

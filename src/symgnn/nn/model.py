@@ -14,6 +14,7 @@ from symgnn.geometry.part_motions import check_part
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
 from symgnn.nn.block import Block, symmetry_of, used_steps
+from symgnn.nn.conformal_field import ConformalField
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.feature_checks import (
     check_dimension,
@@ -56,12 +57,14 @@ class Model(nn.Module):
         dimension: int | None,
         engine: Reference,
         rays: str = "plain",
+        weight: float | str | None = None,
     ) -> None:
         super().__init__()
         axis_of(network.layer)  # raises where there are several
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
         self.engine = engine
+        self.field = None if weight is None else ConformalField(weight)
         self.vectors: Vectors | None = None
         if task in VECTOR_TASKS:
             velocity = any(psi is not None and psi.velocity for psi in coordinate_maps)
@@ -106,6 +109,7 @@ class Model(nn.Module):
         moving = [block.map for block in blocks if block.map is not None]
         #: Whether anything that is given or read lives on angles.
         self.needs_angles = bool(self.features.get("a")) or any(b.needs_angles for b in blocks)
+        self.needs_angles |= self.field is not None  # it reads their rays
         #: Whether the types of the nodes, `data.z`, are read.
         self.needs_types = bool(network.types) or self.types is not None
         #: Whether a coordinate map, or the read-out of vectors, reads velocities.
@@ -123,11 +127,12 @@ class Model(nn.Module):
 
     @property
     def symmetry(self) -> Symmetry:
-        """What the model is invariant to, derived from its parts; of coordinates and vectors, what
-        they are equivariant to: vectors turn with the derivative of a map, so that translations
-        leave them as they are.
+        """What the model is invariant to, derived from its parts; of coordinates, vectors and
+        conformal fields, what they are equivariant to: vectors turn with the derivative of a map,
+        so that translations leave them as they are.
         """
         kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
+        kept = kept if self.field is None else kept & self.field.symmetry
         return kept if self.vectors is None else kept & self.vectors.symmetry
 
     @property
@@ -138,6 +143,8 @@ class Model(nn.Module):
     @property
     def output_type(self) -> str | None:
         """What an audit should expect, such as "vector per node"; None to let it find out."""
+        if self.field is not None:
+            return self.field.output_type
         return None if self.vectors is None else f"vector per {self.vectors.of}"
 
     def _blocks(self) -> list[Block]:
@@ -221,7 +228,8 @@ class Model(nn.Module):
         if self.vectors is not None:
             return self.vectors(state, pos)
         value = getattr(state, ANSWERS[self.task])
-        return value.rows
+        rows: Tensor = value.rows
+        return rows if self.field is None else self.field(rows, state, pos)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -229,7 +237,7 @@ class Model(nn.Module):
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.parameters())
-        turns = self.task == "coordinates" or self.vectors is not None
+        turns = self.task == "coordinates" or self.vectors is not None or self.field is not None
         how = "equivariant" if turns else "invariant"
         return (
             f"{self.network.name}(layers={self.layers}, hidden={self.embedding['v']}, "

@@ -40,9 +40,9 @@ ISOGNN_FORMULA = Network(
 )
 
 #: Eq. (dimenet): the angle (i, j, k) with its vertex j reads the edge j -> i, its squared length
-#: and the angle; an edge j -> i sums over the angles at j whose first ray it is. The formula sums over
-#: "i in N_j", where i is taken already; k is meant. Forms are MLPs, and lengths and angles go in
-#: as they are.
+#: and the angle; an edge j -> i sums over the angles at j whose first ray it is. The formula sums
+#: over "i in N_j", where i is taken already; k is meant. Forms are MLPs, and lengths and angles go
+#: in as they are.
 DIMENET_FORMULA = Network(
     "DimeNet formula",
     Spec(
