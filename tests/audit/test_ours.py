@@ -40,7 +40,8 @@ def check(model: nn.Module, data: Data, elements: int = 2) -> None:
     }
     if data.num_edges == bridge_edges().size(1):
         # two cliques of five: their angles fix them, up to the length of the bridge and torsions
-        local = [] if model.task == "coordinates" else ["torsion", "flex", "redrawing"]
+        local = ["part-motion"]
+        local += [] if model.task == "coordinates" else ["torsion", "flex", "redrawing"]
         assert measured == [k for k in KINDS if k in local or k not in LOCAL]
 
 
@@ -204,6 +205,7 @@ def test_a_redrawing_refutes_a_map_that_similarities_do_not(n: int) -> None:
     still = audit_map(lambda pos: pos, data, elements=2)
     flexes = "redrawings; not measured: torsions, angle flexes"
     flexes = flexes if n == 2 else "redrawings, angle flexes; not measured: torsions"
+    flexes += ", motions of parts"
     assert repr(still.angle_preserving) == (
         "relative angle preserving: not refuted by translations, rotations, reflections, "
         f"dilations, {flexes}"

@@ -51,6 +51,7 @@ from symgnn.nn import (
     DGN,
     EGCN,
     GN,
+    OTHER_MAPS,
     Conv,
     Measure,
     NeighbourSum,
@@ -62,6 +63,7 @@ from symgnn.nn import (
 from symgnn.nn.inputs import a, d2, e, position, theta, u, v
 
 KEPT, BROKEN = 1e-9, 1e-4
+EVERY_MAP = {**COORDINATE_MAPS, **OTHER_MAPS}
 TASKS = ("graph", "node", "edge", "coordinates")
 AGGREGATIONS = ("sum", "max", {"e->v": "max", "a->v": "sum", "a->u": "max", "pool": "sum"})
 CONFORMAL = ("inversion", "special-conformal")
@@ -114,7 +116,7 @@ def assert_broken(make, kinds, case: object = "", n: int = 3, tries: int = 4):
 
 SWEEP = [
     pytest.param(name, psi, task, 2 + k % 4, id=f"{name}-{psi}-{task}-{2 + k % 4}d")
-    for k, (task, psi, name) in enumerate(itertools.product(TASKS, COORDINATE_MAPS, ARCHITECTURES))
+    for k, (task, psi, name) in enumerate(itertools.product(TASKS, EVERY_MAP, ARCHITECTURES))
     if exists(name, psi, task)
 ]
 
@@ -130,7 +132,7 @@ def test_claims_hold(architecture, coordinate_map, task, n):
 
 @given(
     architecture=st.sampled_from(sorted(ARCHITECTURES)),
-    coordinate_map=st.sampled_from(sorted(COORDINATE_MAPS)),
+    coordinate_map=st.sampled_from(sorted(EVERY_MAP)),
     task=st.sampled_from(TASKS),
     n=st.integers(1, 5),
     layers=st.integers(1, 3),
@@ -264,7 +266,7 @@ def test_angle_features_are_relabelled_with_the_angles():
 def test_every_parameter_matters(architecture):
     """What nobody reads has no parameters, so each one that there is gets a gradient."""
     data = graph(bridge_edges(), 3, 0)
-    for psi, task in itertools.product(COORDINATE_MAPS, ("graph", "coordinates")):
+    for psi, task in itertools.product(EVERY_MAP, ("graph", "coordinates")):
         if exists(architecture, psi, task):
             model = random_model(
                 architecture, coordinate_map=psi, task=task, dimension=3, **FEATURES
@@ -277,7 +279,7 @@ def test_every_parameter_matters(architecture):
 # ------------------------------------------------------------------ what is not claimed is broken
 
 MOVING = ("neighbour-sum", "egcn", "egcn-neighbours")
-MAPS = [psi for psi in COORDINATE_MAPS if psi != "identity"]
+MAPS = [psi for psi in EVERY_MAP if psi != "identity"]
 UNCLAIMED = [
     (name, psi, task)
     for psi, tasks in (

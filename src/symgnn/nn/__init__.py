@@ -28,7 +28,7 @@ from symgnn.nn.isometric import Isometric
 from symgnn.nn.linear_maps import LinearMap, Mirror
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
-from symgnn.nn.part_maps import PartSum
+from symgnn.nn.part_maps import OTHER_MAPS, PartSum
 from symgnn.nn.peers import FORMULAS, PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
 from symgnn.nn.rungs import RUNGS, STGN, TGN, along, upright
@@ -49,6 +49,7 @@ __all__ = [
     "FORMULAS",
     "GN",
     "MLP",
+    "OTHER_MAPS",
     "PEERS",
     "RUNGS",
     "SDGN",

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from torch import nn
 
-from symgnn.geometry.symmetry import AXIAL, EVERYTHING, LENGTHS, Symmetry
+from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn.coordinate_maps import CoordinateMap
+from symgnn.nn.derivation import narrowed
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
 from symgnn.nn.spec import Spec, inputs_read
@@ -174,13 +175,5 @@ def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symme
     if coordinates or "translation" not in kept:
         for block in blocks:
             kept &= block.map.commutes if block.map is not None else EVERYTHING
-    # what reads along an axis keeps motions about it only as long as the axis is not turned
-    turned = any(block.map is not None and block.map.turns for block in blocks)
-    if turned and "rotation" not in kept:
-        kept = Symmetry(kept.kinds - set(AXIAL))
-    if spec.scaling is None:
-        return kept
-    # the scale is that of the longest edge; where it matters, so does what keeps the edges' lengths
-    kept = kept if "dilation" in kept else kept & LENGTHS
-    # what happens to scaled coordinates does not depend on their scale, and is scaled back
-    return kept | Symmetry(["dilation"])
+    maps = [block.map for block in blocks if block.map is not None]
+    return narrowed(kept, maps, spec.scaling)

@@ -16,11 +16,10 @@ from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF
-from symgnn.nn.linear_maps import LinearMap, Mirror
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
-from symgnn.nn.part_maps import PartSum
+from symgnn.nn.part_maps import OTHER_MAPS
 from symgnn.nn.peers import FORMULAS, PEERS
 from symgnn.nn.rungs import RUNGS
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
@@ -39,12 +38,7 @@ COORDINATE_MAPS: dict[str, Callable[[], CoordinateMap] | None] = {
     "shift-u": lambda: Shift(of="u"),
     "rigid": Rigid,
     "rigid-u": lambda: Rigid(of="u"),
-    "mirror": Mirror,
-    "mirror-u": lambda: Mirror(of="u"),
-    "linear": LinearMap,
-    "linear-u": lambda: LinearMap(of="u"),
     "neighbour-sum": NeighbourSum,
-    "part-sum": PartSum,
     "egcn": EGCN,
     "egcn-neighbours": lambda: EGCN(over="neighbours"),
 }
@@ -275,7 +269,7 @@ def coordinate_map_of(coordinate_map: str | CoordinateMap) -> CoordinateMap | No
     """A new map by its name, or a copy of the one given; None for the identity."""
     if isinstance(coordinate_map, CoordinateMap):
         return copy.deepcopy(coordinate_map)
-    make = _named("coordinate_map", coordinate_map, COORDINATE_MAPS)
+    make = _named("coordinate_map", coordinate_map, {**COORDINATE_MAPS, **OTHER_MAPS})
     return make() if make else None
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from symgnn.geometry.symmetry import AFFINE, Symmetry
+from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.inputs import e, u, v
+from symgnn.nn.linear_maps import LinearMap, Mirror
 from symgnn.nn.neighbour_maps import _Neighbours, _pull
 from symgnn.nn.state import State
 
@@ -55,3 +59,13 @@ class PartSum(_Neighbours):
         if self.limit is not None:
             coefficient = coefficient.clamp(-self.limit, self.limit)
         return state.x + (ends == 0) * _pull(state.rays, inside * coefficient, state)
+
+
+#: The paper's remaining maps by name, beside `COORDINATE_MAPS`: those by a matrix and within parts.
+OTHER_MAPS: dict[str, Callable[[], CoordinateMap]] = {
+    "mirror": Mirror,
+    "mirror-u": lambda: Mirror(of="u"),
+    "linear": LinearMap,
+    "linear-u": lambda: LinearMap(of="u"),
+    "part-sum": PartSum,
+}
