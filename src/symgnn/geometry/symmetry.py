@@ -25,6 +25,8 @@ KINDS = (
     "axis-flip",
 )
 
+#: Kinds that move each node by a vector of its own.
+DISPLACEMENTS = ("flex", "redrawing", "angle-flex")
 #: Kinds that are special cases of another: whatever keeps the one keeps the others.
 IMPLIED = {"rotation": ("axis-rotation", "axis-flip"), "reflection": ("axis-reflection",)}
 #: Kinds that are about an axis.

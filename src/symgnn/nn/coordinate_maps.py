@@ -15,11 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import length
-from symgnn.geometry.symmetry import (
-    EVERYTHING,
-    PERMUTATIONS,
-    Symmetry,
-)
+from symgnn.geometry.symmetry import DISPLACEMENTS, EVERYTHING, PERMUTATIONS, Symmetry
 from symgnn.nn.form import MLP, Width
 from symgnn.nn.inputs import u
 from symgnn.nn.parameters import reset_all
@@ -37,8 +33,7 @@ class CoordinateMap(nn.Module):
     all_pairs = False
     velocity = False
     within_parts = False
-    #: Whether it turns the axes of space, which whatever reads along one notices.
-    turns = False
+    turns = False  # the axes of space, which whatever reads along one notices
 
     def make(
         self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
@@ -194,9 +189,7 @@ class Shift(_Common):
     """`x_i+ = x_i + a`."""
 
     # and with whatever moves each node by a given vector
-    commutes = PERMUTATIONS | Symmetry(
-        ["translation", "torsion", "flex", "redrawing", "angle-flex"]
-    )
+    commutes = Symmetry(["permutation", "translation", "torsion", *DISPLACEMENTS])
 
     def count(self, n: int) -> int:
         """One per coordinate."""
