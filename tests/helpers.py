@@ -107,7 +107,7 @@ def graphs(n: int, seed: int = 0, one_way: bool = False) -> list[Data]:
 
 def element_of(kind: str, data: Data, generator: torch.Generator) -> Transformation | None:
     """A random transformation of a graph, or None where it has none of this kind."""
-    own = {"part": data.part} if kind == "part-motion" else {}
+    own = {"part": getattr(data, "part", None)} if kind == "part-motion" else {}
     try:
         return TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator, **own)
     except NoSuchTransformation:

@@ -147,7 +147,7 @@ def check_symmetry(case: Case, graphs: list[Data], seed: int) -> None:
         if element is None:
             continue
         image = element.apply(data)
-        if kind not in ("torsion", "flex", "redrawing", "angle-flex"):
+        if kind not in ("torsion", "flex", "redrawing", "angle-flex", "part-motion"):
             image.pos = image.pos[first_of_its_place(data.pos)]
         if "vel" in data:  # a vector: only the linear part of the map acts on it
             image.vel = element(data.vel) - element(torch.zeros_like(data.vel))
