@@ -1,5 +1,6 @@
 """Draws the pictures of the documentation from what the code says."""
 
+import textwrap
 from pathlib import Path
 
 import matplotlib
@@ -10,6 +11,7 @@ import matplotlib.pyplot as plt
 import networkx as nx
 from matplotlib.patches import FancyBboxPatch
 
+from symgnn.experiments.shape_comparison import COMPARISONS, draw
 from symgnn.geometry import EVERYTHING, Symmetry
 from symgnn.nn import GN, build
 from symgnn.nn.inputs import v
@@ -17,6 +19,7 @@ from symgnn.nn.inputs import v
 PICTURES = Path(__file__).parent / "pictures"
 BLOCKS = ["gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "combined", "cgn"]
 CHIRAL = ["agn-separable", "combined-separable", "cgn-separable"]
+BLOCKS += ["tgn", "stgn", "ugn", "ugn+flips"]
 COLOURS = ["#eef1f6", "#dbe7f5", "#c5ddf2", "#add0ee", "#93c2e8", "#78b2e0"]
 
 
@@ -43,8 +46,10 @@ def heading(symmetry: Symmetry) -> str:
     """The symmetry in words, without the permutations that all have."""
     if symmetry == EVERYTHING:
         return "every map"
-    words = str(symmetry).removesuffix(", permutations")
-    return words.replace(", ", " + ")
+    words = str(symmetry).removesuffix(", permutations").replace(", ", " + ")
+    upright = "translations + rotations about an axis + reflections along an axis"
+    words = words.replace(upright, "motions that keep an axis")
+    return textwrap.fill(words, 30)
 
 
 def draw_lattice(path: Path) -> None:
@@ -64,12 +69,12 @@ def draw_lattice(path: Path) -> None:
             (s for s in found if rank[s] == level), key=lambda s: ("flex" not in s, str(s))
         )
         for k, symmetry in enumerate(row):
-            place[symmetry] = (4.6 * (k - (len(row) - 1) / 2), 1.7 * level)
+            place[symmetry] = (4.6 * (k - (len(row) - 1) / 2), 2.0 * level)
 
-    figure, axes = plt.subplots(figsize=(11, 9))
+    figure, axes = plt.subplots(figsize=(11, 11))
     for a, b in order.edges:
         axes.plot(*zip(place[a], place[b], strict=True), color="#8a94a6", zorder=1)
-    width, height = 3.7, 1.1
+    width, height = 4.0, 1.4
     for symmetry, (x, y) in place.items():
         axes.add_patch(
             FancyBboxPatch(
@@ -83,8 +88,9 @@ def draw_lattice(path: Path) -> None:
             )
         )
         centred = {"ha": "center", "va": "center", "zorder": 3}
-        axes.text(x, y + 0.22, heading(symmetry), fontsize=11, weight="bold", **centred)
-        axes.text(x, y - 0.22, ", ".join(found[symmetry]), fontsize=10.5, **centred)
+        blocks = textwrap.fill(", ".join(found[symmetry]), 36)
+        axes.text(x, y + 0.26, heading(symmetry), fontsize=9.5, weight="bold", **centred)
+        axes.text(x, y - 0.38, blocks, fontsize=9, **centred)
     axes.set_xlim(min(x for x, _ in place.values()) - 2.2, max(x for x, _ in place.values()) + 2.2)
     axes.set_ylim(-1, max(y for _, y in place.values()) + 1)
     axes.text(
@@ -180,3 +186,5 @@ if __name__ == "__main__":
     for draw, name in ((draw_lattice, "symmetry-lattice"), (draw_architecture, "architecture")):
         draw(PICTURES / f"{name}.png")
         print("wrote", PICTURES / f"{name}.png")
+    for name in COMPARISONS:
+        print("wrote", draw(name, PICTURES / f"{name}.png"))

@@ -50,6 +50,11 @@ def flexible_edges(n: int) -> Tensor:
     return both_ways(cliques(groups))
 
 
+def ring_edges() -> Tensor:
+    """A ring of six with a node at each vertex: its angles can flex in 3 dimensions and more."""
+    return both_ways([*((k, (k + 1) % 6) for k in range(6)), *((k, k + 6) for k in range(6))])
+
+
 def directed(edge_index: Tensor, seed: int = 0) -> Tensor:
     """About two thirds of the edges, so that some pairs are joined in one direction only.
 
@@ -58,6 +63,14 @@ def directed(edge_index: Tensor, seed: int = 0) -> Tensor:
     source, target = edge_index
     drop = torch.rand(edge_index.shape[1], generator=rng(seed)) < 0.6
     return edge_index[:, ~(drop & (source < target))]
+
+
+def parts_of(edge_index: Tensor) -> Tensor:
+    """The number of the part of each node `[N]`: two for :func:`bridge_edges`, else one."""
+    nodes = int(edge_index.max()) + 1
+    pairs = {tuple(sorted(edge)) for edge in edge_index.T.tolist()}
+    bridged = pairs == {tuple(sorted(edge)) for edge in bridge_edges().T.tolist()}
+    return (torch.arange(nodes) >= 5).long() if bridged else torch.zeros(nodes, dtype=torch.long)
 
 
 def graph(edge_index: Tensor, n: int, seed: int, dtype: torch.dtype = torch.float64) -> Data:
@@ -70,6 +83,7 @@ def graph(edge_index: Tensor, n: int, seed: int, dtype: torch.dtype = torch.floa
     return Data(
         pos=normal(nodes, n) + 0.7,
         edge_index=edge_index,
+        part=parts_of(edge_index),
         x=normal(nodes, FEATURES["node_features"]),
         edge_attr=normal(edges, FEATURES["edge_features"]),
         u=normal(1, FEATURES["graph_features"]),
@@ -78,21 +92,24 @@ def graph(edge_index: Tensor, n: int, seed: int, dtype: torch.dtype = torch.floa
 
 def without_features(data: Data) -> Data:
     """Coordinates and edges alone."""
-    return Data(pos=data.pos, edge_index=data.edge_index)
+    return Data(pos=data.pos, edge_index=data.edge_index, part=data.part)
 
 
 def graphs(n: int, seed: int = 0, one_way: bool = False) -> list[Data]:
-    """A generic graph, one with a bridge and one that bends, in n dimensions."""
-    edges = [generic_edges(), bridge_edges(), flexible_edges(n)]
-    return [
+    """A generic graph, two with a bridge, one that bends and a ring, in n dimensions."""
+    edges = [generic_edges(), bridge_edges(), flexible_edges(n), ring_edges(), bridge_edges()]
+    found = [
         graph(directed(e, seed) if one_way else e, n, 10 * seed + k) for k, e in enumerate(edges)
     ]
+    found[-1].part.zero_()  # its bridge is inside a part
+    return found
 
 
 def element_of(kind: str, data: Data, generator: torch.Generator) -> Transformation | None:
     """A random transformation of a graph, or None where it has none of this kind."""
+    own = {"part": getattr(data, "part", None)} if kind == "part-motion" else {}
     try:
-        return TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator)
+        return TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator, **own)
     except NoSuchTransformation:
         return None
 

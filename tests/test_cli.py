@@ -194,7 +194,7 @@ def test_demo_notices_a_wrong_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = symgnn.nn.GN.replace(
         inputs=[symgnn.nn.Measure("x", "node", symmetry=symgnn.geometry.EUCLIDEAN, width=None)]
     )
-    monkeypatch.setattr(symmetry_demo, "ARCHITECTURES", {"gn": wrong})
+    monkeypatch.setattr(symmetry_demo, "BLOCKS", {"gn": wrong})
     monkeypatch.setattr(symmetry_demo, "build", lambda name, **o: symgnn.nn.build(wrong, **o))
     assert not symmetry_demo.run(Console(quiet=True))
 

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from helpers import FEATURES, bridge_edges, graph, random_model
 from symgnn.audit import audit, audit_map
+from symgnn.audit._elements import LOCAL
 from symgnn.geometry import KINDS
 from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, build
 
@@ -38,8 +39,10 @@ def check(model: nn.Module, data: Data, elements: int = 2) -> None:
         k for k in measured if k in model.symmetry
     }
     if data.num_edges == bridge_edges().size(1):
-        local = [] if model.task == "coordinates" else ["torsion", "flex"]
-        assert measured == [k for k in KINDS if k in local or k not in ("torsion", "flex")]
+        # two cliques of five: their angles fix them, up to the length of the bridge and torsions
+        local = ["part-motion"]
+        local += [] if model.task == "coordinates" else ["torsion", "flex", "redrawing"]
+        assert measured == [k for k in KINDS if k in local or k not in LOCAL]
 
 
 def made(architecture: str, coordinate_map: str, task: str) -> nn.Module:
@@ -175,6 +178,38 @@ def test_coordinate_maps_and_the_papers_definitions(coordinate_map, distances, a
     if not distances:
         assert "flex" in str(report.distance_preserving) or "torsion" in str(report)
         assert "kept: translations, rotations, reflections" in str(report.distance_preserving)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_redrawing_refutes_a_map_that_similarities_do_not(n: int) -> None:
+    """The neighbour-sum with a constant coefficient, on an irregular hexagon."""
+    around = torch.arange(6)
+    pairs = torch.stack([around, around.roll(-1)])
+    generator = torch.Generator().manual_seed(n)
+    pos = torch.randn(6, n, generator=generator, dtype=torch.float64)
+    data = Data(pos=pos, edge_index=torch.cat([pairs, pairs.flip(0)], 1))
+
+    def pulled(pos: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        source, target = edge_index
+        return pos + 0.3 * torch.zeros_like(pos).index_add(0, target, pos[source] - pos[target])
+
+    report = audit_map(pulled, data, elements=4)
+    assert not report.angle_preserving
+    found = report.angles.findings
+    kept = ("translation", "rotation", "reflection", "dilation")
+    assert all(found[kind].holds for kind in kept), report
+    assert found["redrawing"].absolute["angles"] > 0.1, report
+    assert (found["angle-flex"].verdict == "unmeasured") is (n == 2)
+    assert n == 2 or found["angle-flex"].absolute["angles"] > 0.01
+    # the identity is refuted by nothing, and the answer says by what
+    still = audit_map(lambda pos: pos, data, elements=2)
+    flexes = "redrawings; not measured: torsions, angle flexes"
+    flexes = flexes if n == 2 else "redrawings, angle flexes; not measured: torsions"
+    flexes += ", motions of parts"
+    assert repr(still.angle_preserving) == (
+        "relative angle preserving: not refuted by translations, rotations, reflections, "
+        f"dilations, {flexes}"
+    )
 
 
 def test_a_map_of_ones_own() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from clouds import directed, edge_lengths, random_tree, rng, vertex_angles
 from clouds import graph_points as points
-from symgnn.geometry.local import Flex, NoSuchTransformation
+from symgnn.geometry import Flex, NoSuchTransformation
 from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
 from symgnn.geometry.rigidity import flexing_part
 

@@ -16,6 +16,7 @@ from symgnn.geometry import (
     MOEBIUS,
     PERMUTATIONS,
     SIMILARITIES,
+    STARS,
     TRANSFORMATIONS,
     Symmetry,
 )
@@ -66,7 +67,7 @@ def test_the_groups_are_nested():
     assert not LENGTHS <= ANGLES
     assert not ANGLES <= MOEBIUS
     assert AFFINE & MOEBIUS == SIMILARITIES
-    assert EUCLIDEAN | Symmetry(["torsion"]) == LENGTHS & ANGLES
+    assert EUCLIDEAN | STARS == LENGTHS & ANGLES
     assert all(group <= EVERYTHING for group in NAMED)
     assert len(set(NAMED)) == len(NAMED)
 
@@ -81,7 +82,7 @@ def test_the_groups_are_nested():
         (AFFINE, "affine maps, permutations"),
         (MOEBIUS, "Moebius maps, permutations"),
         (LENGTHS, "E(n), torsions, flexes, permutations"),
-        (ANGLES, "similarities, torsions, permutations"),
+        (ANGLES, "similarities, torsions, redrawings, angle flexes, permutations"),
         (EVERYTHING, "every map of the coordinates, permutations"),
         (Symmetry(["translation"]), "translations"),
         (Symmetry(["rotation", "reflection"]), "rotations, reflections"),

@@ -4,13 +4,17 @@ from helpers import (
     Trial,
     trial,
 )
+from symgnn.geometry.symmetry import AXIAL
 
 KEPT, BROKEN = 1e-9, 1e-4
+#: Kinds that need a plane.
+PLANE = ("torsion", "flex", "angle-flex", "part-motion")
 
 
 def claimed(model, n=3):
     """The kinds that a model claims and that exist in n dimensions."""
-    return tuple(k for k in model.symmetry if n > 1 or k not in ("torsion", "flex"))
+    none = {1: (*PLANE, *AXIAL), 2: ("angle-flex", "axis-rotation")}.get(n, ())
+    return tuple(kind for kind in model.symmetry if kind not in none)
 
 
 def assert_kept(model, case: object = "", n: int = 3, seed: int = 0, one_way: bool = False):

@@ -19,18 +19,20 @@ def test_the_first_example_of_the_library() -> None:
         "agn", node_features=0, hidden=32, layers=2, aggregation="sum", task="graph", outputs=5
     )
     assert model(solids()).shape == (5, 5)
-    assert str(model.symmetry) == "similarities, torsions, permutations"
+    assert str(model.symmetry) == "similarities, torsions, redrawings, angle flexes, permutations"
 
 
 def test_repr_is_short_and_names_the_symmetry() -> None:
     assert repr(build("agn", hidden=8, outputs=2)) == (
         "AGN(layers=2, hidden=8, task='graph', outputs=2, parameters=3954), "
-        "invariant to similarities, torsions, permutations"
+        "invariant to similarities, torsions, redrawings, angle flexes, permutations"
     )
     assert repr(build("dgn", task="coordinates", coordinate_map="egcn", layers=1)).endswith(
         "equivariant to E(n), permutations"
     )
-    assert repr(AGNConv(4, 8)) == "AGNConv(4, 8), invariant to similarities, torsions, permutations"
+    assert repr(AGNConv(4, 8)) == (
+        "AGNConv(4, 8), invariant to similarities, torsions, redrawings, angle flexes, permutations"
+    )
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

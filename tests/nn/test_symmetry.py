@@ -36,9 +36,11 @@ from symgnn.graphs import Topology
 from symgnn.nn import (
     ARCHITECTURES,
     COORDINATE_MAPS,
+    OTHER_MAPS,
     Conv,
 )
 
+EVERY_MAP = {**COORDINATE_MAPS, **OTHER_MAPS}
 TASKS = ("graph", "node", "edge", "coordinates")
 
 
@@ -56,7 +58,7 @@ def exists(architecture: str, coordinate_map: str, task: str) -> bool:
 
 SWEEP = [
     pytest.param(name, psi, task, 2 + k % 4, id=f"{name}-{psi}-{task}-{2 + k % 4}d")
-    for k, (task, psi, name) in enumerate(itertools.product(TASKS, COORDINATE_MAPS, ARCHITECTURES))
+    for k, (task, psi, name) in enumerate(itertools.product(TASKS, EVERY_MAP, ARCHITECTURES))
     if exists(name, psi, task)
 ]
 
@@ -72,7 +74,7 @@ def test_claims_hold(architecture, coordinate_map, task, n):
 
 @given(
     architecture=st.sampled_from(sorted(ARCHITECTURES)),
-    coordinate_map=st.sampled_from(sorted(COORDINATE_MAPS)),
+    coordinate_map=st.sampled_from(sorted(EVERY_MAP)),
     task=st.sampled_from(TASKS),
     n=st.integers(1, 5),
     layers=st.integers(1, 3),
@@ -206,7 +208,7 @@ def test_angle_features_are_relabelled_with_the_angles():
 def test_every_parameter_matters(architecture):
     """What nobody reads has no parameters, so each one that there is gets a gradient."""
     data = graph(bridge_edges(), 3, 0)
-    for psi, task in itertools.product(COORDINATE_MAPS, ("graph", "coordinates")):
+    for psi, task in itertools.product(EVERY_MAP, ("graph", "coordinates")):
         if exists(architecture, psi, task):
             model = random_model(
                 architecture, coordinate_map=psi, task=task, dimension=3, **FEATURES
@@ -219,11 +221,13 @@ def test_every_parameter_matters(architecture):
 # ------------------------------------------------------------------ what is not claimed is broken
 
 MOVING = ("neighbour-sum", "egcn", "egcn-neighbours")
-
-
+MAPS = [psi for psi in EVERY_MAP if psi != "identity"]
 UNCLAIMED = [
     (name, psi, task)
-    for psi, tasks in (("identity", TASKS), *((psi, ("graph", "coordinates")) for psi in MOVING))
+    for psi, tasks in (
+        ("identity", TASKS),
+        *((psi, ("graph", "coordinates") if psi in MOVING else ("coordinates",)) for psi in MAPS),
+    )
     for name, task in itertools.product(ARCHITECTURES, tasks)
     if exists(name, psi, task)
 ]

@@ -23,6 +23,7 @@ from symgnn.geometry import (
     MOEBIUS,
     PERMUTATIONS,
     SIMILARITIES,
+    STARS,
     Symmetry,
 )
 from symgnn.nn import (
@@ -45,6 +46,7 @@ CONFORMAL = ("inversion", "special-conformal")
 
 # ------------------------------------------------------------------ how it is derived
 
+OF_ANGLES = "similarities, torsions, redrawings, angle flexes, permutations"
 DERIVED = [
     ("gn", PERMUTATIONS, "permutations"),
     ("dgn", LENGTHS, "E(n), torsions, flexes, permutations"),
@@ -53,13 +55,13 @@ DERIVED = [
         LENGTHS | Symmetry(["dilation"]),
         "similarities, torsions, flexes, permutations",
     ),
-    ("agn", ANGLES, "similarities, torsions, permutations"),
-    ("agn+edges", ANGLES, "similarities, torsions, permutations"),
-    ("agn-to-edges", ANGLES, "similarities, torsions, permutations"),
-    ("agn-raw", ANGLES, "similarities, torsions, permutations"),
+    ("agn", ANGLES, OF_ANGLES),
+    ("agn+edges", ANGLES, OF_ANGLES),
+    ("agn-to-edges", ANGLES, OF_ANGLES),
+    ("agn-raw", ANGLES, OF_ANGLES),
     ("agn+distances", LENGTHS & ANGLES, "E(n), torsions, permutations"),
     ("combined", LENGTHS & ANGLES, "E(n), torsions, permutations"),
-    ("cgn", MOEBIUS | Symmetry(["torsion"]), "Moebius maps, torsions, permutations"),
+    ("cgn", MOEBIUS | STARS, "Moebius maps, torsions, permutations"),
 ]
 
 
@@ -78,8 +80,8 @@ def test_all_blocks_have_a_derived_symmetry():
 @pytest.mark.parametrize(
     ("coordinate_map", "invariant", "equivariant"),
     [
-        ("scale", LENGTHS, ["permutation", "rotation", "reflection"]),
-        ("shift", LENGTHS, ["permutation", "translation"]),
+        ("scale", LENGTHS, ["permutation", "rotation", "reflection", "torsion"]),
+        ("shift", LENGTHS, ["permutation", "translation", "torsion", "flex"]),
         ("rigid", LENGTHS, ["permutation"]),
         ("neighbour-sum", EUCLIDEAN, EUCLIDEAN),
         ("egcn", EUCLIDEAN, EUCLIDEAN),
@@ -91,7 +93,7 @@ def test_the_symmetry_of_a_map_with_dgn(coordinate_map, invariant, equivariant):
     assert build("dgn", **options).symmetry == invariant
     model = build("dgn", task="coordinates", **options)
     # dilations are lost only where the coefficients, by way of u, e or v, depend on distances
-    extra = {"dilation"} if coordinate_map == "scale" else set()
+    extra = {"scale": {"dilation"}, "shift": {"redrawing", "angle-flex"}}.get(coordinate_map, ())
     assert model.symmetry == Symmetry({*equivariant, *extra})
     assert "equivariant to" in repr(model)
 
@@ -129,7 +131,7 @@ def test_a_network_without_coordinates_keeps_everything():
 def test_a_position_that_nobody_reads_takes_nothing_away():
     """The scale map of a coordinates task reads its parameter and x alone, not the nodes."""
     model = random_model("gn", task="coordinates", coordinate_map="scale", dimension=3, **FEATURES)
-    expected = Symmetry(["permutation", "rotation", "reflection", "dilation"])
+    expected = Symmetry(["permutation", "rotation", "reflection", "dilation", "torsion"])
     assert model.symmetry == expected
     assert_kept(model)
 
@@ -185,7 +187,7 @@ HEIGHT = Measure(
     "height",
     "edge",
     function=lambda x, y: (x - y)[..., -1:],
-    symmetry=Symmetry(["permutation", "translation"]),
+    symmetry=Symmetry(["permutation", "translation", "axis-rotation", "axis-reflection"]),
 )
 
 
@@ -200,7 +202,7 @@ RADIUS = Measure(
 def test_the_declared_symmetry_of_a_measure_is_intersected():
     spec = DGN.replace(name="falling", edge=[e, v.target, v.source, d2, HEIGHT, u])
     model = random_model(spec, **FEATURES)
-    assert model.symmetry == Symmetry(["permutation", "translation"])
+    assert model.symmetry == HEIGHT.symmetry
     assert_kept(model)
     assert_broken(
         lambda seed: random_model(spec, seed=seed, **FEATURES),
@@ -226,7 +228,7 @@ def test_a_measure_of_angles_and_one_on_rays():
     )
     upright = spec.replace(angle=[v.vertex, HEIGHT.first, HEIGHT.second, cosine, theta])
     model = random_model(upright, **FEATURES)
-    assert model.symmetry == Symmetry(["permutation", "translation"])
+    assert model.symmetry == HEIGHT.symmetry
     assert_kept(model)
     assert_broken(
         lambda seed: random_model(upright, seed=seed, noise=0.4, **FEATURES), ["rotation"], upright

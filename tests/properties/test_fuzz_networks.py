@@ -139,7 +139,7 @@ def check_symmetry(case: Case, graphs: list[Data], seed: int) -> None:
             continue
         source, target = data.edge_index
         lengths = (data.pos[source] - data.pos[target]).norm(dim=1)
-        if kind == "flex" and bool((lengths[source != target] == 0).any()):
+        if kind in ("flex", "angle-flex") and bool((lengths[source != target] == 0).any()):
             continue  # its linear algebra needs directions
         if kind == "dilation" and scaled and bool((data.pos == data.pos[:1]).all()):
             continue
@@ -147,7 +147,7 @@ def check_symmetry(case: Case, graphs: list[Data], seed: int) -> None:
         if element is None:
             continue
         image = element.apply(data)
-        if kind not in ("torsion", "flex"):
+        if kind not in ("torsion", "flex", "redrawing", "angle-flex", "part-motion"):
             image.pos = image.pos[first_of_its_place(data.pos)]
         if "vel" in data:  # a vector: only the linear part of the map acts on it
             image.vel = element(data.vel) - element(torch.zeros_like(data.vel))

@@ -102,10 +102,14 @@ def audit(
     first = samples[0].graphs[0]
     moving = parse_inputs(vectors, inputs, first)
     expected, wanted = _expected(groups, first.pos.size(1))
-    chosen = tuple(Symmetry(kinds)) if kinds is not None else wanted
+    chosen = wanted
+    if kinds is not None:
+        asked = kinds.widest if isinstance(kinds, Symmetry) else tuple(kinds)
+        chosen = tuple(kind for kind in Symmetry(asked) if kind in asked)
     if grow:
         samples += _grown(samples, seed)
     session = Session(target, samples, moving, seed=seed)
+    session.axis = getattr(model, "axis", None) if isinstance(model, nn.Module) else None
     session.make_shapes()
     native = target.native(_dtype(data))
     found: dict[str, Check] = {}

@@ -38,6 +38,9 @@ LATTICE: dict[str, tuple[float, float, tuple[str, ...]]] = {
     "reflections": (2.45, 0.0, ()),
     "torsions": (4.0, 1.0, ()),
     "flexes": (4.0, 2.0, ()),
+    "redrawings": (4.0, 3.0, ()),
+    "angle flexes": (4.0, 4.0, ()),
+    "motions of parts": (3.0, 2.0, ()),
     "permutations": (4.0, 0.0, ()),
 }
 
@@ -135,14 +138,14 @@ def sizes(report: Report) -> Figure:
     shown = [f for f in report.findings.values() if f.sizes]
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
-    markers = "os^Dv*PX"
+    markers = "os^Dv*PX<>hpd"
     for k, finding in enumerate(shown):
         xs = [size for size, _ in finding.sizes]
         ys = _drawable([error for _, error in finding.sizes], 1e-17)
         axes.plot(
             xs,
             ys,
-            marker=markers[k],
+            marker=markers[k % len(markers)],
             ms=4.5,
             lw=1.2,
             color=COLOURS[finding.verdict][1],

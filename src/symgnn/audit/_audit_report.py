@@ -14,7 +14,7 @@ from symgnn.audit._group_names import GROUPS, kinds_of
 from symgnn.audit._outputs import Output
 from symgnn.audit._verdicts import quantiles
 from symgnn.geometry import KINDS, Symmetry
-from symgnn.geometry.symmetry import plural
+from symgnn.geometry.symmetry import IMPLIED, plural
 from symgnn.store import write_whole
 
 
@@ -113,7 +113,7 @@ class Report:
                 continue
             if finding.claimed and not finding.holds:
                 wrong.append(f"{plural(kind)} claimed, but {self._why(finding)}")
-            elif finding.holds and not finding.claimed and not self.constant:
+            elif finding.holds and not (finding.claimed or self.constant or self.implied(kind)):
                 wrong.append(f"{plural(kind)} not claimed, but kept")
         return Answer(not wrong, "; ".join(wrong) or "measured as derived")
 
@@ -143,7 +143,7 @@ class Report:
         lines.append(self._line("affine maps", ("affine",)))
         if "permutations" not in self.expected:
             lines.append(self._line("permutations"))
-        for kind, apart in (("torsion", "conformers"), ("flex", "bent shapes")):
+        for kind, apart in _SHAPES.items():
             if self.findings[kind].measured:
                 lines.append(self._line(plural(kind)) + self._so(kind, apart, blind))
         return [line for line in lines if not line.endswith(NOT_ASKED)]
@@ -222,7 +222,7 @@ class Report:
         head += "".join(f"{p + ' median':>16}{'largest':>10}{'rounding':>10}" for p in precisions)
         lines = [head.rstrip()]
         for finding in self.findings.values():
-            if finding.reason == NOT_ASKED:
+            if finding.reason == NOT_ASKED or self.implied(finding.kind):
                 continue
             if not finding.measured:
                 lines.append(f"{plural(finding.kind):24}{'-':4}{finding.reason}")
@@ -237,6 +237,11 @@ class Report:
                 row += f"{number(finding.rounding[precision]):>10}"
             lines.append(row + self._in_units(finding))
         return lines
+
+    def implied(self, kind: str) -> bool:
+        """Whether it holds because a wider kind does."""
+        wide = [one for one, narrow in IMPLIED.items() if kind in narrow]
+        return any(self.findings[one].holds for one in wide)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the counterexamples' coordinates, ready for JSON."""
@@ -289,6 +294,14 @@ class Report:
         return write_whole(path, text.encode("utf-8"))
 
 
+#: What a model that keeps these kinds cannot tell apart.
+_SHAPES = {
+    "torsion": "conformers",
+    "flex": "bent shapes",
+    "redrawing": "shapes with parallel edges",
+    "angle-flex": "shapes with the same angles",
+    "part-motion": "arrangements of the parts",
+}
 #: Where these break is worth a line; the rest most models break on purpose.
 _LOCATED = ("permutation", "translation", "rotation", "reflection")
 

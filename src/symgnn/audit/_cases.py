@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from symgnn.audit._elements import UNIFORM, draw, linear_part
+from symgnn.audit._elements import LOCAL, UNIFORM, article, draw, linear_part
 from symgnn.audit._inputs import MovingInput
 from symgnn.audit._representations import Undefined
 from symgnn.audit._structures import joined
@@ -120,8 +120,8 @@ class Case:
         """Where points `[R, n]` of nodes, edges or graphs go, before rows are reordered."""
         if self.kind == "permutation":
             return value
-        if self.kind in ("torsion", "flex"):
-            raise Undefined(f"a {self.kind} moves the nodes, not space, so not other points")
+        if self.kind in LOCAL and (self.kind, place) != ("part-motion", "node"):
+            raise Undefined(f"{article(self.kind)} moves the nodes, not space, so not other points")
         count = {"node": "num_nodes", "edge": "num_edges"}.get(place)
         sizes = [getattr(graph, count) if count else 1 for graph in self.graphs]
         parts = zip(self.elements, value.split(sizes), strict=True)
@@ -135,14 +135,18 @@ def make_case(
     batched: bool,
     origin: tuple[int, int, int],
     size: float = 1.0,
+    axis: Sequence[float] | None = None,
 ) -> Case:
-    """Random elements for some graphs; the seed, the last of `origin`, says which."""
+    """Random elements for some graphs; the seed, the last of `origin`, says which.
+
+    `axis` is what kinds about an axis are about; the last coordinate where it is None.
+    """
     generator = torch.Generator().manual_seed(origin[2])
     elements: list[Transformation | None] = []
     reason: ValueError | None = None
     for graph in graphs:
         try:
-            elements.append(draw(kind, graph, generator, size))
+            elements.append(draw(kind, graph, generator, size, axis))
         except (NoSuchTransformation, Undefined) as error:
             elements.append(None)
             reason = error

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from symgnn._argument_checks import suggestion
 from symgnn.audit._outputs import PLACES, Output
-from symgnn.audit._representations import canonical, parse_irreps, size_of
+from symgnn.audit._representations import canonical, parse_irreps, parse_weight, size_of
 
 #: Types that a name rules out: an energy that changes its sign in a mirror is a fault.
 NEVER = {
@@ -43,6 +43,7 @@ def told(name: str, text: str, options: Sequence[Output], value: Tensor, n: int)
             "' per edge' or ' per pair'"
         )
     named = "tensor" if kind == "symmetric tensor" else kind
+    named = "invariant" if parse_weight(kind) is not None else named
     fits = [o for o in options if o.type == named and o.basis is None and place in ("", o.place)]
     if parse_irreps(kind) is not None:
         fits = [o for o in _with_irreps(kind, options, value, n) if place in ("", o.place)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from symgnn.audit._audit import audit
 from symgnn.audit._audit_report import Report
-from symgnn.audit._findings import Answer
+from symgnn.audit._findings import Answer, Finding
 from symgnn.audit._targets import Target
 from symgnn.geometry import ANGLES, LENGTHS, Symmetry, angle, length
 from symgnn.geometry.symmetry import plural
@@ -86,8 +86,11 @@ def audit_map(
     `psi` gives coordinates `[N, n]` for a graph with `edge_index`; it is called as a model is by
     :func:`audit`, with the same options. Two embeddings X and Y of a graph with the same edge
     lengths are made by rigid motions, torsions and flexes; psi is relative distance preserving if
-    psi(X) and psi(Y) have the same edge lengths too. For angles at vertices: similarities and
-    torsions.
+    psi(X) and psi(Y) have the same edge lengths too. For angles at vertices: similarities,
+    torsions, redrawings and angle flexes.
+
+    A no has its counterexample. A yes says which kinds did not refute it: those that the graph
+    has. What the graph has not is named too, so try a graph that has it.
     """
     if getattr(data, "edge_index", None) is None:
         raise ValueError("data: has no edge_index, along which distances and angles are measured")
@@ -113,4 +116,13 @@ def _answer(name: str, report: Report) -> Answer:
             f"{name}: no, {plural(worst.kind)} with error {worst.error:.2g}: "
             f"{worst.counterexample} (kept: {kept})",
         )
-    return Answer(True, f"{name}: yes, under {', '.join(plural(f.kind) for f in tried)}")
+    text = f"{name}: not refuted by {_words(tried)}"
+    asked = [f for f in report.findings.values() if f.reason != "it was not asked for"]
+    rest = [f for f in asked if not f.errors]
+    if not tried:
+        return Answer(False, f"{name}: unknown, nothing was measured", known=False)
+    return Answer(True, f"{text}; not measured: {_words(rest)}" if rest else text)
+
+
+def _words(findings: Sequence[Finding]) -> str:
+    return ", ".join(plural(finding.kind) for finding in findings)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,9 +15,12 @@ from symgnn.audit._representations import Undefined
 from symgnn.geometry import (
     TRANSFORMATIONS,
     Affine,
+    AngleFlex,
     Dilation,
     Flex,
+    PartMotion,
     Permutation,
+    Redrawing,
     Reflection,
     Rotation,
     SpecialConformal,
@@ -24,6 +28,7 @@ from symgnn.geometry import (
     Transformation,
     Translation,
 )
+from symgnn.geometry.symmetry import AXIAL, plural
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
@@ -38,27 +43,57 @@ SIZED = (
     "affine",
     "torsion",
     "flex",
+    "redrawing",
+    "angle-flex",
 )
+#: Kinds that need edges, move the nodes and say nothing of the space between them.
+LOCAL = ("torsion", "flex", "redrawing", "angle-flex", "part-motion")
+#: Kinds that are found by linear algebra, with the number of nodes that is not too many for it.
+SEARCHED = {"flex": 300, "redrawing": 300, "angle-flex": 60}
 #: Kinds that act on the nodes, not on space.
-OF_NODES = ("permutation", "torsion", "flex")
+OF_NODES = ("permutation", *LOCAL)
 #: Kinds whose linear part is the same everywhere.
-UNIFORM = ("permutation", "translation", "rotation", "reflection", "dilation", "affine")
+UNIFORM = (
+    "permutation",
+    "translation",
+    "rotation",
+    "reflection",
+    "dilation",
+    "affine",
+    *AXIAL,
+)
 
 
-def draw(kind: str, data: Graph, generator: Generator, size: float = 1.0) -> Transformation:
+def draw(
+    kind: str,
+    data: Graph,
+    generator: Generator,
+    size: float = 1.0,
+    axis: Sequence[float] | None = None,
+) -> Transformation:
     """A random element; `size` 1 is that of :mod:`symgnn.geometry`, 0 is the identity."""
     n = data.pos.size(1)
     if kind == "rotation" and n == 1:
         raise Undefined("there are no rotations in one dimension")
-    if kind in ("torsion", "flex") and data.edge_index is None:
+    if kind in LOCAL and data.edge_index is None:
         raise Undefined("the data has no edge_index, which says what can move")
-    if kind == "flex" and data.num_nodes > 300:
-        raise Undefined("the graph has more than 300 nodes, too many to look for flexes")
+    if data.num_nodes > SEARCHED.get(kind, data.num_nodes):
+        raise Undefined(
+            f"the graph has more than {SEARCHED[kind]} nodes, too many to look for {plural(kind)}"
+        )
     if kind == "affine":
         return Affine.random(data.pos, generator=generator, mu=size)
+    if kind in AXIAL:
+        make_about: Any = TRANSFORMATIONS[kind]
+        about: Transformation = make_about.random(data.pos, generator=generator, axis=axis)
+        return about
     try:
-        if kind == "flex":
-            return Flex.random(data.pos, data.edge_index, generator=generator, size=0.3 * size)
+        if kind in ("flex", "angle-flex"):
+            make = Flex if kind == "flex" else AngleFlex
+            return make.random(data.pos, data.edge_index, generator=generator, size=0.3 * size)
+        if kind == "part-motion":
+            part = getattr(data, "part", None)
+            return PartMotion.random(data.pos, data.edge_index, generator=generator, part=part)
         element = TRANSFORMATIONS[kind].random(data.pos, data.edge_index, generator=generator)
     except ImportError as error:  # torch and numpy are enough for all others
         raise Undefined(f"it needs {error.name}: pip install {error.name}") from error
@@ -77,6 +112,9 @@ def resized(element: Transformation, size: float) -> Transformation:
         return SpecialConformal(size * element.vector, element.centre)
     if isinstance(element, Torsion) and len(element.matrix) > 2:
         return replace(element, matrix=_power(element.matrix, size))
+    if isinstance(element, Redrawing):  # a share of a redrawing is one
+        share = size * (element.displaced - element.original)
+        return Redrawing(element.original, element.original + share)
     if isinstance(element, Permutation):
         count = max(2, round(size * len(element.order)))
         chosen = element.order[:count]
@@ -148,14 +186,16 @@ def linear_part(element: Transformation, pos: Tensor) -> Tensor:
         return same
     if isinstance(element, Torsion):
         return torch.where(element.moved[:, None, None], element.matrix, same)
+    if isinstance(element, PartMotion):
+        return element.matrices[element.part]
     if isinstance(element, Rotation | Reflection):
         return element.matrix.double().expand(len(pos), n, n)
     if isinstance(element, Dilation):
         return element.factor * same
     if isinstance(element, Affine):
         return (element.factor * element.matrix.double()).expand(len(pos), n, n)
-    if isinstance(element, Flex):
-        raise Undefined("a flex does not say how vectors turn")
+    if element.name in ("flex", "redrawing", "angle-flex"):
+        raise Undefined(f"{article(element.name)} does not say how vectors turn")
     at = torch.func.jacrev(lambda point: element(point.unsqueeze(0))[0])
     return torch.func.vmap(at)(pos.double())
 
@@ -178,11 +218,20 @@ def describe(element: Transformation) -> str:
         return f"a reordering of {len(moved)} nodes"
     if isinstance(element, Torsion):
         return f"a torsion about the edge {element.bridge[0]}-{element.bridge[1]}"
-    words = {"special-conformal": "a special conformal map", "affine": "an affine map"}
-    words |= {"inversion": "an inversion", "flex": "a flex"}
+    words = {
+        "part-motion": "a motion of parts",
+        "special-conformal": "a special conformal map",
+        "affine": "an affine map",
+    }
     if element.name == "reflection":
         return f"a mirror with normal {_vector(element.normal)}"  # type: ignore[attr-defined]
-    return words.get(element.name, f"a {element.name}")
+    return words.get(element.name, article(element.name))
+
+
+def article(kind: str) -> str:
+    """A kind as one transformation, in words."""
+    name = kind.replace("-", " ")
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def _vector(values: Tensor) -> str:

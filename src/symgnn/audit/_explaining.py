@@ -61,7 +61,7 @@ def smallest(session: Session, finding: Finding, case: Case, name: str) -> Case:
     enough = min(finding.error / 2, CLEAR)
     enough = max(enough, 2 * ROUNDING * max(finding.rounding.values(), default=0.0))
     for size in (0.001, 0.01, 0.03, 0.1, 0.2, 0.5):
-        if finding.kind == "flex" and size < 0.01:
+        if finding.kind in ("flex", "angle-flex") and size < 0.01:
             continue
         try:
             other = session.case(finding.kind, seed - 1000 * session.seed, size, sample)

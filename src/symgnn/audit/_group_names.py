@@ -10,7 +10,7 @@ from symgnn.geometry.symmetry import plural
 
 
 def _of_space(symmetry: Symmetry) -> tuple[str, ...]:
-    return tuple(kind for kind in symmetry if kind != "permutation")
+    return tuple(kind for kind in symmetry.widest if kind != "permutation")
 
 
 #: Groups of maps of space, from small to large.
@@ -40,7 +40,7 @@ _OTHER = {
 def kinds_of(name: str | Symmetry, dimension: int | None = None) -> tuple[str, tuple[str, ...]]:
     """The usual name of a group, and its kinds; `"E(3)"` is E(n), if in 3 dimensions."""
     if isinstance(name, Symmetry):
-        return str(name), tuple(name)
+        return str(name), name.widest
     if not isinstance(name, str):
         raise ValueError(f"group: is {name!r}; pass a name such as 'E(n)', or a Symmetry")
     known: dict[str, tuple[str, tuple[str, ...]]] = {}

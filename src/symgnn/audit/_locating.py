@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from symgnn.audit._cases import Case
+from symgnn.audit._elements import article
 from symgnn.audit._misfits import is_odd, misfit
 from symgnn.audit._recording import Event, Place, can_be_recorded, first_place, recorded
 from symgnn.audit._session import Session
@@ -40,8 +41,10 @@ def locate(session: Session, case: Case, error: float) -> Located:
         return Located(None, [], "the model is a function without modules")
     if not can_be_recorded(modules):
         return Located(None, [], "modules of TorchScript cannot be looked into")
-    if case.kind == "flex":
-        return Located(None, [], "a flex does not say how vectors inside a model turn")
+    if case.kind in ("flex", "redrawing", "angle-flex"):
+        return Located(
+            None, [], f"{article(case.kind)} does not say how vectors inside a model turn"
+        )
     cases = _alike(session, case)
     runs = []
     for one in cases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from symgnn.audit._settling import find_random, hints, reacts_to_features, settl
 from symgnn.audit._verdicts import APPROXIMATE, Evidence
 from symgnn.audit._worst_search import climbed, rotated, rotations, stands_out
 from symgnn.geometry import KINDS
+from symgnn.geometry.symmetry import IMPLIED
 
 #: Sizes of transformations at which errors are measured, relative to the usual one.
 SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -153,6 +155,8 @@ class Procedure:
         finding = self.findings.get(kind)
         if finding is not None and finding.verdict == "unmeasured":
             return
+        if self._implied(kind) is not None:
+            return
         reason: Undefined | None = None
         errors: list[float] = []
         for index, sample in enumerate(self.session.samples):
@@ -178,10 +182,18 @@ class Procedure:
             if finding.verdict not in ("rounding", "vacuous"):
                 self._explain(finding)
 
+    def _implied(self, kind: str) -> Finding | None:
+        """What was found of a wider kind that holds, so that this one need not be measured."""
+        for wide, narrow in IMPLIED.items():
+            found = self.findings.get(wide)
+            if kind in narrow and found is not None and found.holds:
+                return found
+        return None
+
     def _count(self, kind: str, index: int) -> int:
         if self.session.samples[index].grown:
             return max(2, self.elements // 3)
-        return min(self.elements, 4) if kind == "flex" else self.elements
+        return min(self.elements, 4) if kind in ("flex", "angle-flex") else self.elements
 
     def _measure_sample(self, kind: str, index: int) -> list[float]:
         session, precision = self.session, precision_name(self.session.dtype)
@@ -281,6 +293,13 @@ class Procedure:
 
     def conclude(self) -> None:
         """What both precisions together say."""
+        for kind in KINDS:
+            wider = self._implied(kind)
+            if kind in self.kinds and kind not in self.evidence and wider is not None:
+                plain: dict[str, Any] = {"errors": {}, "rounding": {}, "sizes": []}
+                self.findings[kind] = replace(wider, kind=kind, **plain)
+            elif kind not in self.findings:
+                self.findings[kind] = Finding(kind, "unmeasured", reason="it was not tried")
         for finding in self.findings.values():
             if finding.holds:  # which it may not have been in the first precision alone
                 finding.where = finding.counterexample = None

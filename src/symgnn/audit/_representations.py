@@ -1,7 +1,8 @@
 """How components of an input or output change when the graph is moved by a linear map.
 
-A type is one of :data:`TYPES`, or irreps of O(3) in e3nn's notation and order of components, such
-as `"2x0e+1x1o+1x2e"`.
+A type is one of :data:`TYPES`; irreps of O(3) in e3nn's notation and order of components, such as
+`"2x0e+1x1o+1x2e"`; or `"weight D"`, a conformal field, which a map of local scale W multiplies by
+W^-D.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ TYPES = (
 )
 #: Other words for them.
 SYNONYMS = {"scalar": "invariant", "point": "coordinates", "points": "coordinates"}
+_WEIGHT = re.compile(r"weight (-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)")
 _IRREP = re.compile(r"(?:(\d+)x)?(\d+)([eo])")
 
 
@@ -53,6 +55,12 @@ class Irrep:
         return f"{self.count}x{self.degree}{'e' if self.parity == 1 else 'o'}"
 
 
+def parse_weight(text: str) -> float | None:
+    """The weight of a conformal field, such as `"weight 1.5"`; None for another type."""
+    match = _WEIGHT.fullmatch(text)
+    return None if match is None else float(match[1])
+
+
 def parse_irreps(text: str) -> tuple[Irrep, ...] | None:
     """Irreps in e3nn's notation, such as `"2x0e+1o"`; None where the text is something else."""
     found = []
@@ -68,6 +76,8 @@ def canonical(text: str, name: str, field: str, n: int) -> str:
     """The usual spelling of a type, or a ValueError that names the nearest one."""
     wanted = " ".join(text.strip().lower().split())
     wanted = SYNONYMS.get(wanted, wanted)
+    if parse_weight(wanted) is not None:
+        return wanted
     irreps = parse_irreps(wanted)
     if irreps is not None:
         if n != 3:
@@ -80,7 +90,7 @@ def canonical(text: str, name: str, field: str, n: int) -> str:
         hint = suggestion(wanted, TYPES, cutoff=0.4, listed=True)
         raise ValueError(
             f"{field}: {name!r} is said to be {text!r}; {hint}, or "
-            "irreps such as '1x0e+1x1o', with ' per graph', ' per node', ' per edge' or "
+            "irreps such as '1x0e+1x1o', or 'weight 2' of a conformal field, with ' per graph', ' per node', ' per edge' or "
             "' per pair' if it is not clear"
         )
     if wanted == "pseudovector" and n != 3:
@@ -96,6 +106,8 @@ def size_of(type_: str, n: int) -> int:
     irreps = parse_irreps(type_)
     if irreps is not None:
         return sum(irrep.count * irrep.size for irrep in irreps)
+    if parse_weight(type_) is not None:
+        return 1
     symmetric = n * (n + 1) // 2
     sizes = {"invariant": 1, "pseudoscalar": 1, "tensor": n * n, "symmetric tensor": n * n}
     return {**sizes, "voigt": symmetric}.get(type_, n)
@@ -122,6 +134,9 @@ def matrices(type_: str, linear: Tensor) -> Tensor:
     n, irreps = linear.size(-1), parse_irreps(type_)
     if irreps is not None:
         return _irreps_matrices(irreps, linear)
+    weight = parse_weight(type_)
+    if weight is not None:  # W is the root of the volume's factor, in a conformal map
+        return torch.linalg.det(linear).abs()[:, None, None] ** (-weight / n)
     if type_ == "vector":
         return linear
     if type_ == "pseudoscalar":

@@ -53,6 +53,7 @@ class Session:
     random: bool = False
     single: bool = False  # whether it computes in float32 inside, whatever it is given
     calls: int = 0
+    axis: Sequence[float] | None = None  # that the model reads along; None for the last coordinate
     first: list[tuple[Values, Values]] = field(default_factory=list)  # of the same graph
 
     @property
@@ -129,7 +130,8 @@ class Session:
         given = self.samples[sample]
         shape = number % min(4, len(given.shapes))
         origin = (sample, shape, self.seed * 1000 + number)
-        return make_case(kind, given.shapes[shape], self.inputs, given.batched, origin, size)
+        shapes = given.shapes[shape]
+        return make_case(kind, shapes, self.inputs, given.batched, origin, size, self.axis)
 
     # ---- errors
 

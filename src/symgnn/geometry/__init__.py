@@ -1,8 +1,11 @@
 """Maths on coordinates in n dimensions: what is measured, what keeps it, and random elements."""
 
-from symgnn.geometry.local import TRANSFORMATIONS, Flex, NoSuchTransformation, Torsion
+from symgnn.geometry.axis_motions import AxisFlip, AxisReflection, AxisRotation
+from symgnn.geometry.deformations import AngleFlex, Flex, NoSuchTransformation, Redrawing
+from symgnn.geometry.kinds import TRANSFORMATIONS
 from symgnn.geometry.measures import angle, direction, kappa, length, ray_pairs, squared_distance
 from symgnn.geometry.mechanisms import folding_square, hoberman_sphere
+from symgnn.geometry.part_motions import PartMotion
 from symgnn.geometry.symmetry import (
     AFFINE,
     ANGLES,
@@ -13,8 +16,10 @@ from symgnn.geometry.symmetry import (
     MOEBIUS,
     PERMUTATIONS,
     SIMILARITIES,
+    STARS,
     Symmetry,
 )
+from symgnn.geometry.torsion import Torsion
 from symgnn.geometry.transformations import (
     Affine,
     Dilation,
@@ -39,13 +44,20 @@ __all__ = [
     "MOEBIUS",
     "PERMUTATIONS",
     "SIMILARITIES",
+    "STARS",
     "TRANSFORMATIONS",
     "Affine",
+    "AngleFlex",
+    "AxisFlip",
+    "AxisReflection",
+    "AxisRotation",
     "Dilation",
     "Flex",
     "Inversion",
     "NoSuchTransformation",
+    "PartMotion",
     "Permutation",
+    "Redrawing",
     "Reflection",
     "Rotation",
     "SpecialConformal",

@@ -17,12 +17,30 @@ KINDS = (
     "affine",
     "torsion",
     "flex",
+    "redrawing",
+    "angle-flex",
+    "part-motion",
+    "axis-rotation",
+    "axis-reflection",
+    "axis-flip",
 )
+
+#: Kinds that move each node by a vector of its own.
+DISPLACEMENTS = ("flex", "redrawing", "angle-flex")
+#: Kinds that are special cases of another: whatever keeps the one keeps the others.
+IMPLIED = {"rotation": ("axis-rotation", "axis-flip"), "reflection": ("axis-reflection",)}
+#: Kinds that are about an axis.
+AXIAL = tuple(kind for kinds in IMPLIED.values() for kind in kinds)
 
 _PLURALS = {
     "special-conformal": "special conformal maps",
     "affine": "affine maps",
     "flex": "flexes",
+    "angle-flex": "angle flexes",
+    "part-motion": "motions of parts",
+    "axis-rotation": "rotations about an axis",
+    "axis-reflection": "reflections along an axis",
+    "axis-flip": "flips of an axis",
 }
 
 
@@ -52,6 +70,7 @@ class Symmetry:
             raise ValueError(
                 f"kinds: unknown transformation {name!r}; choose from {', '.join(KINDS)}"
             )
+        kinds = kinds.union(*(IMPLIED.get(kind, ()) for kind in kinds))
         object.__setattr__(self, "kinds", kinds)
 
     def __contains__(self, kind: str) -> bool:
@@ -79,15 +98,22 @@ class Symmetry:
     def __iter__(self) -> Iterator[str]:
         return (kind for kind in KINDS if kind in self.kinds)
 
+    @property
+    def widest(self) -> tuple[str, ...]:
+        """The kinds without those that others of them imply."""
+        implied = {kind for wide in self.kinds for kind in IMPLIED.get(wide, ())}
+        return tuple(kind for kind in self if kind not in implied)
+
     def __str__(self) -> str:
         if self == EVERYTHING:
             return "every map of the coordinates, permutations"
-        rest, names = set(self.kinds), []
+        rest, names = set(self.widest), []
         for name, group in _GROUPS.items():
-            if group.kinds <= rest:
+            if set(group.widest) <= rest:
                 names.append(name)
                 rest -= group.kinds - {"permutation"}
-        rest -= {"permutation"}
+        # whatever keeps torsions by way of single vertices and edges keeps motions of parts
+        rest -= {"permutation", "part-motion"} if "torsion" in rest else {"permutation"}
         names += [plural(kind) for kind in KINDS if kind in rest]
         return (
             ", ".join([*names, "permutations"] if "permutation" in self.kinds else names) or "none"
@@ -102,10 +128,12 @@ EUCLIDEAN = Symmetry(["permutation", "translation", "rotation", "reflection"])
 SIMILARITIES = EUCLIDEAN | Symmetry(["dilation"])
 AFFINE = SIMILARITIES | Symmetry(["affine"])
 MOEBIUS = SIMILARITIES | Symmetry(["inversion", "special-conformal"])
+#: Maps that move each vertex with its neighbours rigidly, each vertex in its own way.
+STARS = Symmetry(["permutation", "torsion", "part-motion"])
 #: Every map that keeps the lengths of the edges.
-LENGTHS = EUCLIDEAN | Symmetry(["torsion", "flex"])
+LENGTHS = EUCLIDEAN | STARS | Symmetry(["flex"])
 #: Every map that keeps the angles at the vertices.
-ANGLES = SIMILARITIES | Symmetry(["torsion"])
+ANGLES = SIMILARITIES | STARS | Symmetry(["redrawing", "angle-flex"])
 EVERYTHING = Symmetry(KINDS)
 #: What turns a right hand into a left one. Affine maps may.
 REVERSING = Symmetry(["reflection", "inversion", "affine"])

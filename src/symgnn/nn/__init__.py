@@ -18,6 +18,7 @@ from symgnn.nn.architectures import (
 from symgnn.nn.averaging import averages
 from symgnn.nn.block import Block
 from symgnn.nn.build import COORDINATE_MAPS, build
+from symgnn.nn.conformal_field import ConformalField
 from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.egnn_map import EGNNMap
@@ -25,10 +26,13 @@ from symgnn.nn.exporting import export
 from symgnn.nn.form import MLP, After, Form
 from symgnn.nn.inputs import Applied, Input, Measure, Operator, initial, reduce
 from symgnn.nn.isometric import Isometric
+from symgnn.nn.linear_maps import LinearMap, Mirror
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
-from symgnn.nn.peers import PEERS
+from symgnn.nn.part_maps import OTHER_MAPS, PartSum
+from symgnn.nn.peers import FORMULAS, PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
+from symgnn.nn.rungs import RUNGS, STGN, TGN, along, upright
 from symgnn.nn.spec import Network, Spec
 from symgnn.nn.standardising import Averages
 
@@ -44,10 +48,15 @@ __all__ = [
     "COORDINATE_MAPS",
     "DGN",
     "EGCN",
+    "FORMULAS",
     "GN",
     "MLP",
+    "OTHER_MAPS",
     "PEERS",
+    "RUNGS",
     "SDGN",
+    "STGN",
+    "TGN",
     "AGNConv",
     "After",
     "Applied",
@@ -55,6 +64,7 @@ __all__ = [
     "Block",
     "CGNConv",
     "CombinedConv",
+    "ConformalField",
     "Conv",
     "CoordinateMap",
     "DGNConv",
@@ -64,16 +74,20 @@ __all__ = [
     "GNConv",
     "Input",
     "Isometric",
+    "LinearMap",
     "Measure",
+    "Mirror",
     "Model",
     "NeighbourSum",
     "Network",
     "Operator",
+    "PartSum",
     "Rigid",
     "SDGNConv",
     "Scale",
     "Shift",
     "Spec",
+    "along",
     "averages",
     "build",
     "export",
@@ -82,4 +96,5 @@ __all__ = [
     "inputs",
     "reduce",
     "to_peer",
+    "upright",
 ]

@@ -27,8 +27,9 @@ DGN = Spec(
 #: DGN on coordinates scaled by 1 / (longest edge of the graph).
 SDGN = DGN.replace(name="SDGN", scaling=1.0)
 
-#: The angle preserving graph network, eq. (angulaGN). It keeps similarities and torsions, not
-#: inversions: those keep the angles between curves, not those between the chords of three points.
+#: The angle preserving graph network, eq. (angulaGN). It keeps every map that keeps the angles at
+#: the vertices: similarities, torsions, redrawings and angle flexes. Inversions are none of them:
+#: they keep the angles between curves, not those between the chords of three points.
 AGN = Spec(
     "AGN",
     angle=[v.vertex, v.first, v.second, a, theta, u],

@@ -10,6 +10,7 @@ from torch import nn
 from symgnn.geometry.symmetry import EVERYTHING, Symmetry
 from symgnn.nn._engine.plan import lists_angles
 from symgnn.nn.coordinate_maps import CoordinateMap
+from symgnn.nn.derivation import narrowed
 from symgnn.nn.form import After, Width
 from symgnn.nn.inputs import VALUE_OF, Input, Reduction
 from symgnn.nn.spec import Spec, inputs_read
@@ -198,5 +199,5 @@ def symmetry_of(spec: Spec, blocks: Sequence[Block], coordinates: bool) -> Symme
     if coordinates or "translation" not in kept:
         for block in blocks:
             kept &= block.map.commutes if block.map is not None else EVERYTHING
-    # what happens to scaled coordinates does not depend on their scale, and is scaled back
-    return kept if spec.scaling is None else kept | Symmetry(["dilation"])
+    maps = [block.map for block in blocks if block.map is not None]
+    return narrowed(kept, maps, spec.scaling)

@@ -23,7 +23,9 @@ from symgnn.nn.inputs import DOMAINS, VALUE_OF, d2
 from symgnn.nn.model import Model
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.node_types import ATOMS
-from symgnn.nn.peers import PEERS
+from symgnn.nn.part_maps import OTHER_MAPS
+from symgnn.nn.peers import FORMULAS, PEERS
+from symgnn.nn.rungs import RUNGS
 from symgnn.nn.separable import ProductForm
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, Spec, check_inputs, network_of
 from symgnn.nn.standardising import FEATURES, Averages, standardised
@@ -74,6 +76,7 @@ def build(
     scaling: float | None = None,
     chunk: int | None = None,
     rays: str | None = None,
+    weight: float | str | None = None,
     engine: str | Reference = "fast",
     init: str | None = None,
     averages: Averages | Mapping[str, Any] | None = None,
@@ -87,8 +90,8 @@ def build(
 
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
-            "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
-            update; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; or a :class:`Spec` or
+            "agn-raw", "combined", "cgn"; "tgn", "stgn", "ugn", "ugn+flips"; "agn-separable", and so on for all of these with an angle
+            update; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; "dimenet-formula", "isognn-formula"; or a :class:`Spec` or
             :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
@@ -104,7 +107,8 @@ def build(
             for their type, `hidden` numbers wide, after `data.x` where there is any. None where
             `data.z` is not read. Networks that embed types anyway (SchNet, DimeNet) take it for
             their own number of types.
-        dimension: The number of coordinates; only "gn" and the maps "shift" and "rigid" need it.
+        dimension: The number of coordinates; only "gn", "tgn", "stgn" and the maps
+            "shift", "rigid", "mirror" and "linear" need it.
         hidden: Width of the embeddings of nodes, edges, angles and graphs, 32 if not given, or
             one for each, such as `{"node": 64, "edge": 16}`.
         layers: How many blocks; 2 if not given.
@@ -115,9 +119,10 @@ def build(
         dropout: Rate of the dropout after each hidden layer.
         aggregation: "sum", "mean" or "max", or one for each movement, such as
             `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "sum".
-        coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid" (each also with
-            coefficients of u: "scale-u", ...), "neighbour-sum", "egcn" (over all pairs),
-            "egcn-neighbours", or a :class:`CoordinateMap`, of which each layer gets a copy.
+        coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid", "mirror",
+            "linear" (each also with coefficients of u: "scale-u", ...), "neighbour-sum",
+            "part-sum" (within `data.part`), "egcn" (over all pairs), "egcn-neighbours", or a
+            :class:`CoordinateMap`, of which each layer gets a copy.
         graph_state: Whether the graph has an embedding u of its own that each layer updates; with
             False, u is what `graph_features` give, and stays.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
@@ -125,6 +130,9 @@ def build(
         rays: What vectors are made of: "plain" rays (if not given) give vectors that grow with
             the coordinates, as displacements do; "unit" rays give vectors that do not, such as
             normals (see :class:`symgnn.nn.vectors.Vectors`).
+        weight: The scaling dimension D of node outputs that are conformal fields, or "learned": a
+            conformal map of local scale W multiplies them by `W^-D`, see
+            :class:`symgnn.nn.ConformalField`. None for invariants.
         engine: "fast"; or "reference", which computes every update as it is written, and is what
             the fast one is tested against.
         init: How weights are drawn: "variance" (if not given) keeps the size of values from layer
@@ -231,6 +239,11 @@ def build(
                 f"rays: is {rays!r}, but task={task!r} gives no vectors; leave rays out, or use "
                 f"task={' or '.join(map(repr, VECTOR_TASKS))}"
             )
+    if weight is not None and task != "node":
+        raise ValueError(
+            f"weight: is {weight!r}, but task={task!r}; conformal fields are on nodes, so use "
+            "task='node'"
+        )
     movements = aggregations(network.aggregation if aggregation is None else aggregation)
     if task == "graph-vectors" and movements["pool"] == "max":
         raise ValueError(
@@ -268,6 +281,7 @@ def build(
         residual=count > DEEP and network.init == "variance" if residual is None else residual,
         norm=norm,
         averages=known,
+        weight=weight,
     )
     if drawn == "variance" and known is not None and known.example is not None:
         model.calibrate(_as_read(known.example, model))
@@ -352,19 +366,23 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        found = named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE, **PEERS})
+        found = named(
+            "architecture",
+            architecture,
+            {**ARCHITECTURES, **SEPARABLE, **RUNGS, **FORMULAS, **PEERS},
+        )
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
     if isinstance(found, Spec):
         found = partial(variant_of, found, dimension=dimension)
-    known = list(inspect.signature(found).parameters) if callable(found) else []
+    takes = list(inspect.signature(found).parameters) if callable(found) else []
     for option in options:
-        if option not in known:
-            near = closest(option, known + BUILD_OPTIONS)
+        if option not in takes:
+            near = closest(option, takes + BUILD_OPTIONS)
             hint = f"; did you mean {near!r}?" if near else ""
             name = architecture if isinstance(architecture, str) else architecture.name
             raise TypeError(f"build: {name} takes no option {option!r}{hint}")
-    if types is not None and "types" in known:
+    if types is not None and "types" in takes:
         if options.get("types", types) != types:
             raise ValueError(f"node_types: is {types}, but types is {options['types']}; give one")
         options = {**options, "types": types}
@@ -376,7 +394,7 @@ def spec_of(architecture: str | Spec) -> Spec:
     return (
         architecture
         if isinstance(architecture, Spec)
-        else named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE})
+        else named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE, **RUNGS})
     )
 
 
@@ -384,7 +402,7 @@ def coordinate_map_of(coordinate_map: str | CoordinateMap) -> CoordinateMap | No
     """A new map by its name, or a copy of the one given; None for the identity."""
     if isinstance(coordinate_map, CoordinateMap):
         return copy.deepcopy(coordinate_map)
-    make = named("coordinate_map", coordinate_map, COORDINATE_MAPS)
+    make = named("coordinate_map", coordinate_map, {**COORDINATE_MAPS, **OTHER_MAPS})
     return make() if make else None
 
 

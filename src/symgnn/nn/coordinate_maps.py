@@ -15,12 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.geometry.measures import length
-from symgnn.geometry.symmetry import (
-    EVERYTHING,
-    PERMUTATIONS,
-    SIMILARITIES,
-    Symmetry,
-)
+from symgnn.geometry.symmetry import DISPLACEMENTS, EVERYTHING, PERMUTATIONS, Symmetry
 from symgnn.nn.form import MLP, Width
 from symgnn.nn.inputs import u
 from symgnn.nn.parameters import reset_all
@@ -37,6 +32,8 @@ class CoordinateMap(nn.Module):
     commutes: Symmetry = EVERYTHING
     all_pairs = False
     velocity = False
+    within_parts = False
+    turns = False  # the axes of space, which whatever reads along one notices
 
     def make(
         self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
@@ -166,7 +163,8 @@ class Scale(_Common):
     """`x_i+ = a x_i`; a function of u is held between -100 and 100."""
 
     start = 1.0
-    commutes = SIMILARITIES & Symmetry(["permutation", "rotation", "reflection", "dilation"])
+    # a torsion is about a place of the graph, not of space
+    commutes = Symmetry(["permutation", "rotation", "reflection", "dilation", "torsion"])
 
     def count(self, n: int) -> int:
         """One."""
@@ -190,7 +188,8 @@ class Scale(_Common):
 class Shift(_Common):
     """`x_i+ = x_i + a`."""
 
-    commutes = PERMUTATIONS | Symmetry(["translation"])
+    # and with whatever moves each node by a given vector
+    commutes = Symmetry(["permutation", "translation", "torsion", *DISPLACEMENTS])
 
     def count(self, n: int) -> int:
         """One per coordinate."""
@@ -209,6 +208,7 @@ class Rigid(_Common):
     """
 
     commutes = PERMUTATIONS
+    turns = True
 
     def count(self, n: int) -> int:
         """Those of the skew-symmetric matrix, then those of the shift."""

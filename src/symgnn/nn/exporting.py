@@ -109,6 +109,11 @@ def export(model: Model, example: Data) -> ExportedProgram:
             "edge_shift: an exported program takes no shifts of edges yet; export with an example "
             "that has none"
         )
+    if model.needs_part:
+        raise ValueError(
+            "part: an exported program takes no parts of graphs yet; export a model without the "
+            "coordinate map 'part-sum'"
+        )
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from symgnn.geometry import measures
-from symgnn.geometry.symmetry import ANGLES, LENGTHS, MOEBIUS, PERMUTATIONS, Symmetry
+from symgnn.geometry.symmetry import ANGLES, LENGTHS, MOEBIUS, PERMUTATIONS, STARS, Symmetry
 
 if TYPE_CHECKING:
     from symgnn.nn.state import State
@@ -298,12 +298,12 @@ theta = Measure(
     per_ray=measures.direction,
 )
 #: The Moebius invariant of a pair of rays. It depends on one vertex and its neighbours at a time,
-#: and a torsion moves those rigidly, so torsions keep it too.
+#: and torsions and motions of parts move those rigidly, so they keep it too.
 kappa = Measure(
     "kappa",
     "angle",
     function=measures.kappa_of_inverted,
-    symmetry=MOEBIUS | Symmetry(["torsion"]),
+    symmetry=MOEBIUS | STARS,
     per_ray=measures.inverted_rays,
     grouped=True,
 )

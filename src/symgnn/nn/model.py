@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
+from symgnn.geometry.part_motions import check_part
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
 from symgnn.nn.block import Block, symmetry_of, used_steps, with_after
+from symgnn.nn.conformal_field import ConformalField
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.feature_checks import (
     check_dimension,
@@ -25,6 +27,7 @@ from symgnn.nn.form import Width
 from symgnn.nn.graph_parts import graph_of_parts
 from symgnn.nn.node_types import check_types, check_unread_types
 from symgnn.nn.parameters import InputModules, reset_parts
+from symgnn.nn.rungs import axis_of
 from symgnn.nn.spec import ANSWERS, VECTOR_TASKS, Network, first_sizes, inputs_read
 from symgnn.nn.standardising import Averages, StandardisedFeatures
 from symgnn.nn.state import Reference, State, start
@@ -65,6 +68,7 @@ class Model(nn.Module):
         dimension: int | None,
         engine: Reference,
         rays: str = "plain",
+        weight: float | str | None = None,
         residual: bool = False,
         norm: bool = False,
         averages: Averages | None = None,
@@ -74,9 +78,11 @@ class Model(nn.Module):
         known = {} if averages is None else averages.features
         used = {value: moments for value, moments in known.items() if features[value]}
         self.standardise = nn.ModuleDict({v: StandardisedFeatures(m) for v, m in used.items()})
+        axis_of(network.layer)  # raises where there are several
         self.network, self.task, self.outputs, self.layers = network, task, outputs, layers
         self.features, self.embedding, self.dimension = dict(features), embedding, dimension
         self.engine = engine
+        self.field = None if weight is None else ConformalField(weight)
         self.vectors: Vectors | None = None
         if task in VECTOR_TASKS:
             velocity = any(psi is not None and psi.velocity for psi in coordinate_maps)
@@ -123,6 +129,7 @@ class Model(nn.Module):
         moving = [block.map for block in blocks if block.map is not None]
         #: Whether anything that is given or read lives on angles.
         self.needs_angles = bool(self.features.get("a")) or any(b.needs_angles for b in blocks)
+        self.needs_angles |= self.field is not None  # it reads their rays
         #: Whether angles are listed, not only the rays that they are made of.
         listing = engine.lists_angles or any(block.lists_angles for block in blocks)
         self.lists_angles = listing or bool(self.features.get("a"))
@@ -132,6 +139,8 @@ class Model(nn.Module):
         self.needs_velocity = any(psi.velocity for psi in moving) or (
             self.vectors is not None and self.vectors.velocity
         )
+        #: Whether a coordinate map moves nodes within parts, `data.part`.
+        self.needs_part = any(psi.within_parts for psi in moving)
         #: Whether a coordinate map reads all pairs of nodes.
         self.needs_pairs = any(psi.all_pairs for psi in moving)
         #: Whether an update computes something once for an edge and its reverse.
@@ -142,16 +151,24 @@ class Model(nn.Module):
     @property
     def symmetry(self) -> Symmetry:
         """The symmetry that is derived from the parts: invariance of numbers, and
-        equivariance of coordinates and vectors.
+        equivariance of coordinates, vectors and conformal fields.
 
         Vectors turn with the derivative of a map, so translations do not change them.
         """
         kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
+        kept = kept if self.field is None else kept & self.field.symmetry
         return kept if self.vectors is None else kept & self.vectors.symmetry
+
+    @property
+    def axis(self) -> tuple[float, ...] | None:
+        """The axis that the model reads along; None for the last coordinate, or for none."""
+        return axis_of(self.network.layer)
 
     @property
     def output_type(self) -> str | None:
         """The type of the output for an audit, such as "vector per node"; None to measure it."""
+        if self.field is not None:
+            return self.field.output_type
         return None if self.vectors is None else f"vector per {self.vectors.of}"
 
     def _blocks(self) -> list[Block]:
@@ -178,6 +195,7 @@ class Model(nn.Module):
         x: Tensor | None = None,
         z: Tensor | None = None,
         vel: Tensor | None = None,
+        part: Tensor | None = None,
         angle_attr: Tensor | None = None,
         u: Tensor | None = None,
         edge_shift: Tensor | None = None,
@@ -229,8 +247,8 @@ class Model(nn.Module):
                     f"data: is a {type(data).__name__}; give a PyG Data or Batch, or tensors: "
                     "model(x, pos, edge_index)"
                 )
-            parts = (pos, edge_index, edge_attr, batch, x, z, vel, angle_attr, u)
-            if any(part is not None for part in (*parts, edge_shift, topology)):
+            parts = (pos, edge_index, edge_attr, batch, x, z, vel, angle_attr, u, part)
+            if any(each is not None for each in (*parts, edge_shift, topology)):
                 raise TypeError("forward takes a Data or Batch, or its parts, not both")
             if getattr(data, "edge_weight", None) is not None:
                 raise ValueError("edge_weight: is not read; give it as edge_attr [E, 1] instead")
@@ -238,6 +256,7 @@ class Model(nn.Module):
             pos, x, edge_attr = data.pos, data.x, data.edge_attr
             angle_attr, u = getattr(data, "angle_attr", None), getattr(data, "u", None)
             z, vel = getattr(data, "z", None), getattr(data, "vel", None)
+            part = getattr(data, "part", None)
         else:
             pos, topology = graph_of_parts(self, pos, edge_index, batch, u, edge_shift, topology)
         check_dimension(pos, self.dimension)
@@ -265,6 +284,8 @@ class Model(nn.Module):
             )
             if self.needs_velocity:
                 state.velocity = check_velocity(vel, state.x, scale)
+            if self.needs_part:
+                state.part = None if part is None else check_part(part, len(state.x))
             for k, block in enumerate(self.blocks):
                 state = block(state)
                 if k >= silent:
@@ -288,7 +309,8 @@ class Model(nn.Module):
         if self.vectors is not None:
             return self.vectors(state, pos)
         value = getattr(state, ANSWERS[self.task])
-        return value.rows
+        rows: Tensor = value.rows
+        return rows if self.field is None else self.field(rows, state, pos)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -320,7 +342,7 @@ class Model(nn.Module):
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.parameters())
-        turns = self.task == "coordinates" or self.vectors is not None
+        turns = self.task == "coordinates" or self.vectors is not None or self.field is not None
         how = "equivariant" if turns else "invariant"
         return (
             f"{self.network.name}(layers={self.layers}, hidden={self.embedding['v']}, "

@@ -140,6 +140,7 @@ class State:
     given: Mapping[str, Values] = field(default_factory=dict)  # the values that came with the graph
     start: tuple[Tensor, Tensor] | None = None  # centroid [G, n] and spread [G, 1], see max_growth
     messages: Values | None = None  # the edge update on all pairs, for maps that read it
+    part: Tensor | None = None  # [N], the number of each node's subgraph, where it is read
     functions: Mapping[Input, nn.Module] = field(default_factory=dict)  # of inputs with parameters
     measured: dict[Any, Any] = field(default_factory=dict)  # measures of the current coordinates
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32, direction
-from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, Symmetry
+from symgnn.geometry.symmetry import AFFINE, EUCLIDEAN, STARS, Symmetry
 from symgnn.nn.state import State, centroid, spread
 
 #: The two kinds of rays that vectors are made of.
@@ -66,7 +66,7 @@ class Vectors:
         kept = EUCLIDEAN if self.unit else AFFINE
         # a torsion moves a node and its neighbours rigidly, but not the nodes further away
         near = self.of == "node" and self.hops == 1
-        return kept | Symmetry(["torsion"]) if near else kept
+        return kept | STARS if near else kept
 
     def __call__(self, state: State, pos: Tensor) -> Tensor:
         """The vectors, given the weights as values of edges and nodes, and the input coordinates.

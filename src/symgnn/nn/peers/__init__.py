@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from symgnn.nn.peers.appendix import FORMULAS
 from symgnn.nn.peers.dimenet import dimenet, dimenet_plus_plus
 from symgnn.nn.peers.egnn import egnn
 from symgnn.nn.peers.isogcn import isogcn
@@ -16,4 +17,4 @@ PEERS: dict[str, Callable[..., Network]] = {
     "isogcn": isogcn,
 }
 
-__all__ = ["PEERS", "dimenet", "dimenet_plus_plus", "egnn", "isogcn", "schnet"]
+__all__ = ["FORMULAS", "PEERS", "dimenet", "dimenet_plus_plus", "egnn", "isogcn", "schnet"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from symgnn.geometry.symmetry import EUCLIDEAN, Symmetry
+from symgnn.geometry.symmetry import EUCLIDEAN, STARS
 from symgnn.nn.inputs import Operator, v
 from symgnn.nn.isometric import Isometric
 from symgnn.nn.spec import Network, Spec
@@ -45,5 +45,5 @@ def _squared_gradient(rows: Tensor, state: State) -> Tensor:
 LAPLACIAN = Operator("laplacian(v)", "node", function=_laplacian, symmetry=EUCLIDEAN)
 #: `|grad v|^2`: it depends on one node and its neighbours, which a torsion moves rigidly.
 SQUARED_GRADIENT = Operator(
-    "|grad v|^2", "node", function=_squared_gradient, symmetry=EUCLIDEAN | Symmetry(["torsion"])
+    "|grad v|^2", "node", function=_squared_gradient, symmetry=EUCLIDEAN | STARS
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from clouds import directed, edge_lengths, random_tree, rng, vertex_angles
 from clouds import graph_points as points
-from symgnn.geometry.local import TRANSFORMATIONS, NoSuchTransformation, Torsion
+from symgnn.geometry import TRANSFORMATIONS, NoSuchTransformation, Torsion
 from symgnn.geometry.symmetry import KINDS
 
 few = settings(max_examples=20, deadline=None)
@@ -30,6 +30,12 @@ def test_every_kind_is_listed_under_its_name():
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_every_kind_can_be_drawn_by_name(name, n):
+    if name == "part-motion":
+        pytest.skip("needs parts; see test_part_motions.py")
+    if (name, n) == ("axis-rotation", 2):
+        pytest.skip("there are none in a plane")
+    if (name, n) == ("angle-flex", 2):
+        pytest.skip("in a plane, angles at vertices fix the directions of all edges")
     pos, edge_index = points(9, n), directed(dumbbell())
     element = TRANSFORMATIONS[name].random(pos, edge_index, generator=rng(2))
     image = element(pos)

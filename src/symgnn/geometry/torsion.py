@@ -1,6 +1,6 @@
-"""Maps that move parts of a graph: turns about a bridge, and deformations that keep edge lengths.
+"""Torsions: turns of a part of a graph about a bridge.
 
-Both are made for the coordinates they are given: parameters are computed in float64 on the CPU and
+They are made for the coordinates they are given: parameters are computed in float64 on the CPU and
 cast when the map is applied.
 """
 
@@ -14,54 +14,12 @@ import torch
 from torch import Generator, Tensor
 
 from symgnn.geometry.base import Transformation, check_dimension, like
-from symgnn.geometry.rigidity import flexed
+from symgnn.geometry.deformations import NoSuchTransformation, check_nodes, graph_of
 from symgnn.geometry.sampling import Cloud, cloud_of, random_rotation
-from symgnn.geometry.transformations import (
-    Affine,
-    Dilation,
-    Inversion,
-    Permutation,
-    Reflection,
-    Rotation,
-    SpecialConformal,
-    Translation,
-)
 
 if TYPE_CHECKING:
     import networkx as nx
     from typing_extensions import Self
-
-
-class NoSuchTransformation(ValueError):  # noqa: N818
-    """The graph has no transformation of the kind that is asked for."""
-
-
-def _check_nodes(name: str, pos: Tensor, nodes: int) -> None:
-    if len(pos) != nodes:
-        raise ValueError(
-            f"pos: has {len(pos)} nodes, but this {name} was made for {nodes}; "
-            "make one for this graph"
-        )
-
-
-def _graph(cloud: Cloud, edge_index: Tensor | None) -> nx.Graph:
-    """The undirected simple graph, without self-loops."""
-    nodes = len(cloud.points)
-    if edge_index is None:
-        raise ValueError("edge_index: is needed to tell which parts can move; pass a [2, E] tensor")
-    if edge_index.dim() != 2 or len(edge_index) != 2:
-        raise ValueError(f"edge_index: has shape {list(edge_index.shape)}; pass a [2, E] tensor")
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
-        raise ValueError(
-            f"edge_index: names nodes {int(edge_index.min())} to {int(edge_index.max())}, but pos "
-            f"has {nodes}; number the nodes from 0 to {nodes - 1}"
-        )
-    import networkx as nx  # when a graph is looked at: all else works without it
-
-    graph = nx.Graph()
-    graph.add_nodes_from(range(nodes))
-    graph.add_edges_from((a, b) for a, b in edge_index.T.tolist() if a != b)
-    return graph
 
 
 def _sides(graph: nx.Graph, a: int, b: int) -> tuple[list[int], list[int]]:
@@ -103,7 +61,7 @@ class Torsion(Transformation):
 
     def __call__(self, pos: Tensor) -> Tensor:
         check_dimension(self.name, pos, len(self.matrix))
-        _check_nodes(self.name, pos, len(self.moved))
+        check_nodes(self.name, pos, len(self.moved))
         pivot = pos[self.bridge[1]]
         turned = pivot + (pos - pivot) @ like(self.matrix, pos).T
         return torch.where(self.moved.to(pos.device).unsqueeze(1), turned, pos)
@@ -117,7 +75,7 @@ class Torsion(Transformation):
         Both sides of the bridge have a node off its line, since otherwise no distance would change.
         """
         cloud = cloud_of(pos)
-        graph = _graph(cloud, edge_index)
+        graph = graph_of(cloud, edge_index)
         if cloud.n == 1:
             raise NoSuchTransformation("torsion: needs a dimension of 2 or more; pos has 1")
         import networkx as nx
@@ -159,7 +117,7 @@ class Torsion(Transformation):
         if not math.isfinite(angle):
             raise ValueError(f"angle: must be finite, got {angle}; pass an angle in radians")
         a, b = bridge
-        graph = _graph(cloud, edge_index)
+        graph = graph_of(cloud, edge_index)
         moved = _sides(graph, a, b)[1] if graph.has_edge(a, b) else [a]
         axis = _axis(cloud, a, b) if a not in moved else None
         if axis is None:
@@ -173,68 +131,3 @@ class Torsion(Transformation):
         flat = torch.eye(3, dtype=torch.float64) - along
         matrix = along + math.cos(angle) * flat + math.sin(angle) * cross
         return cls((a, b), matrix, _mask(len(pos), moved))
-
-
-@dataclass(frozen=True, eq=False)
-class Flex(Transformation):
-    """A deformation that keeps the lengths of all edges, and no more than that.
-
-    It moves each node by what leads from `original` to `displaced`, both `[N, n]`, and is exact
-    only for the coordinates it was made for.
-    """
-
-    name: ClassVar[str] = "flex"
-    original: Tensor
-    displaced: Tensor
-
-    def __call__(self, pos: Tensor) -> Tensor:
-        check_dimension(self.name, pos, self.displaced.size(1))
-        _check_nodes(self.name, pos, len(self.displaced))
-        return pos + like(self.displaced - self.original, pos)
-
-    @classmethod
-    def random(
-        cls,
-        pos: Tensor,
-        edge_index: Tensor | None = None,
-        *,
-        generator: Generator | None = None,
-        size: float = 0.3,
-    ) -> Self:
-        """A random one, by which some node goes about `size` times the cloud's radius.
-
-        The random direction is taken in the null space of the rigidity matrix, without the rigid
-        motions of the whole, and followed in small steps. The linear algebra is dense: meant for
-        graphs of at most a few hundred nodes.
-        """
-        cloud = cloud_of(pos)
-        graph = _graph(cloud, edge_index)
-        if not 1e-3 <= size <= 10:
-            raise ValueError(f"size: must lie in [0.001, 10], got {size}; pass e.g. 0.3")
-        pairs = torch.tensor(sorted(map(sorted, graph.edges)), dtype=torch.long).reshape(-1, 2).T
-        displaced = flexed(cloud, pairs, size, generator) if len(pos) > 1 else None
-        if displaced is None:
-            raise NoSuchTransformation(
-                "flex: the framework is rigid, no motion that keeps its edge lengths was found; "
-                "use a graph with fewer edges"
-            )
-        # the cloud may share its memory with pos
-        return cls(cloud.points.clone(), displaced)
-
-
-#: Every kind of transformation by its name.
-TRANSFORMATIONS: dict[str, type[Transformation]] = {
-    kind.name: kind
-    for kind in (
-        Permutation,
-        Translation,
-        Rotation,
-        Reflection,
-        Dilation,
-        Inversion,
-        SpecialConformal,
-        Affine,
-        Torsion,
-        Flex,
-    )
-}
