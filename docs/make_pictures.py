@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import networkx as nx
 from matplotlib.patches import FancyBboxPatch
 
-from symgnn.experiments.shape_comparison import COMPARISONS, draw
+from symgnn.experiments._shape_comparison import COMPARISONS, draw
 from symgnn.geometry import EVERYTHING, Symmetry
 from symgnn.nn import GN, build
 from symgnn.nn.inputs import v

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from symgnn.experiments.shape_comparison import COMPARISONS, SAME, draw, measured, shape
+from symgnn.experiments._shape_comparison import COMPARISONS, SAME, draw, measured, shape
 from symgnn.geometry import angle
 from symgnn.graphs import Topology
 

@@ -110,9 +110,8 @@ def _table(report: Report) -> str:
     )
     rounding = "".join(f"<th>rounding<br><small>{p}</small></th>" for p in precisions)
     claims = "<th>derived</th>" if report.derived is not None else ""
-    shown = [
-        f for f in report.findings.values() if f.reason != NOT_ASKED and not report.implied(f.kind)
-    ]
+    found = [f for f in report.findings.values() if not report.implied(f.kind)]
+    shown = [f for f in found if f.reason != NOT_ASKED]
     rows = "\n".join(_row(report, finding, claims_of(report)) for finding in shown)
     return (
         f'<div class="scroll"><table>\n<thead><tr><th>transformation</th><th>verdict</th>{claims}'

@@ -90,8 +90,8 @@ def canonical(text: str, name: str, field: str, n: int) -> str:
         hint = suggestion(wanted, TYPES, cutoff=0.4, listed=True)
         raise ValueError(
             f"{field}: {name!r} is said to be {text!r}; {hint}, or "
-            "irreps such as '1x0e+1x1o', or 'weight 2' of a conformal field, with ' per graph', ' per node', ' per edge' or "
-            "' per pair' if it is not clear"
+            "irreps such as '1x0e+1x1o', or 'weight 2' of a conformal field, with ' per graph', "
+            "' per node', ' per edge' or ' per pair' if it is not clear"
         )
     if wanted == "pseudovector" and n != 3:
         raise ValueError(

@@ -90,9 +90,10 @@ def build(
 
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
-            "agn-raw", "combined", "cgn"; "tgn", "stgn", "ugn", "ugn+flips"; "agn-separable", and so on for all of these with an angle
-            update; "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; "dimenet-formula", "isognn-formula"; or a :class:`Spec` or
-            :class:`Network` of your own.
+            "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
+            update; "tgn", "stgn", "ugn", "ugn+flips"; "egnn", "schnet", "dimenet", "dimenet++",
+            "isogcn"; "dimenet-formula", "isognn-formula"; or a :class:`Spec` or :class:`Network` of
+            your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which turn with the coordinates and do not move with them.
@@ -353,8 +354,9 @@ def count_of_types(node_types: int | str) -> int:
 
 def _own_options(architecture: Any) -> list[str]:
     """The options of a peer's network."""
-    peer = PEERS.get(architecture.lower()) if isinstance(architecture, str) else None
-    return list(inspect.signature(peer).parameters) if peer else []
+    peers = {**FORMULAS, **PEERS}
+    peer = peers.get(architecture.lower()) if isinstance(architecture, str) else None
+    return list(inspect.signature(peer).parameters) if callable(peer) else []
 
 
 def network_named(
@@ -366,11 +368,8 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        found = named(
-            "architecture",
-            architecture,
-            {**ARCHITECTURES, **SEPARABLE, **RUNGS, **FORMULAS, **PEERS},
-        )
+        table = {**ARCHITECTURES, **SEPARABLE, **RUNGS, **FORMULAS, **PEERS}
+        found = named("architecture", architecture, table)
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
     if isinstance(found, Spec):

@@ -8,11 +8,11 @@ from functools import partial
 import torch
 from torch_geometric.data import Batch, Data
 
-from symgnn.bench.measure import Rounds, medians, paired
-from symgnn.bench.shapes import SHAPES, TOURS, Shape
-from symgnn.bench.speed_claims import SpeedClaim
-from symgnn.bench.steps import model_step, network
-from symgnn.bench.suite import Suite, SuitePart
+from symgnn.bench._measure import Rounds, medians, paired
+from symgnn.bench._shapes import SHAPES, TOURS, Shape
+from symgnn.bench._speed_claims import SpeedClaim
+from symgnn.bench._steps import model_step, network
+from symgnn.bench._suite import Suite, SuitePart
 from symgnn.graphs import KNNGraph
 
 FINDING = (
