@@ -55,7 +55,8 @@ def supercell(cell: Data) -> Data:
 
 def model_of(architecture: str, **options: object) -> torch.nn.Module:
     torch.manual_seed(0)
-    settings = {"hidden": 5, "layers": 2, "task": "node", "dimension": 2, **options}
+    settings = {"hidden": 5, "layers": 2, "task": "node", "dimension": 2}
+    settings |= {"aggregation": "mean", **options}  # sums over a graph count its cells
     if architecture in ("schnet", "dimenet", "dimenet++"):
         settings |= {"types": 3, "cutoff": 2.5}
         settings.pop("dimension")

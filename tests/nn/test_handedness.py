@@ -11,7 +11,7 @@ from helpers import FEATURES, bridge_edges, graph, random_model
 from symgnn.audit import audit
 from symgnn.geometry import KINDS, Reflection, Rotation, SpecialConformal, Symmetry
 from symgnn.geometry.symmetry import REVERSING
-from symgnn.nn import ARCHITECTURES, Spec, build
+from symgnn.nn import ARCHITECTURES, Spec, averages, build
 from symgnn.nn.handedness import determinant
 from symgnn.nn.variants import SEPARABLE
 
@@ -154,18 +154,12 @@ def accuracy(model: torch.nn.Module, graphs: list[Data]) -> float:
 
 def taught(graphs: list[Data], epochs: int, chiral: bool = True) -> torch.nn.Module:
     """A network trained on molecules and their mirror images."""
-    torch.manual_seed(0)
-    model = build(
-        "agn-separable",
-        chiral=chiral,
-        dimension=3,
-        degree=1,
-        node_features=9,
-        outputs=2,
-        aggregation={"pool": "sum"},
-        graph_state=False,
-    )
     graphs = graphs + mirrored(graphs)
+    options = {"dimension": 3, "degree": 1, "node_features": 9, "outputs": 2, "graph_state": False}
+    network = build("agn-separable", chiral=chiral, **options).network
+    torch.manual_seed(0)
+    known = averages(graphs, network)
+    model = build("agn-separable", chiral=chiral, averages=known, **options)
     steps = -(-len(graphs) // 20) * epochs
     optimiser = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps)

@@ -136,7 +136,7 @@ def test_data_that_moved(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_changed_config_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = run / "config.yaml"
     text = path.read_text()
-    for old, new in (("aggregation: mean", "aggregation: sum"), ("hidden: 4", "hidden: 8")):
+    for old, new in (("aggregation: sum", "aggregation: mean"), ("hidden: 4", "hidden: 8")):
         path.write_text(text.replace(old, new, 1))
         assert "config.yaml: model." in said(capsys, "evaluate", run)
     path.write_text(text)

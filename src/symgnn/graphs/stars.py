@@ -23,6 +23,7 @@ class Stars(NamedTuple):
     The vertices of a group are padded to its largest degree; P rows in all.
 
     Example:
+        >>> from symgnn.graphs import Topology
         >>> edge_index = torch.tensor([[0, 1, 2], [3, 3, 3]])
         >>> stars_of(Topology.build(edge_index, 4, whole=False)).sizes
         [(1, 3)]

@@ -32,7 +32,7 @@ def graph_of_parts(
             topology.check(topology.edge_index if edge_index is None else edge_index, batch)
         if edge_shift is not None:
             topology.check_shift(edge_shift)
-        whole = model.engine.whole
+        whole = model.lists_angles
         if not topology.has(angles=model.needs_angles, whole=whole, pairs=model.needs_pairs):
             raise ValueError(
                 "topology: lacks angles or pairs of nodes that this model reads; make it by "
@@ -54,7 +54,7 @@ def graph_of_parts(
         batch,
         num_graphs=graphs,
         angles=model.needs_angles,
-        whole=model.engine.whole,
+        whole=model.lists_angles,
         pairs=model.needs_pairs,
         lines=model.uses_lines,
         edge_shift=edge_shift,

@@ -208,6 +208,7 @@ def chiral(spec: Spec, dimension: int | None) -> Spec:
         The specification `NAME-chiral`.
 
     Example:
+        >>> from symgnn.nn import AGN
         >>> chiral(AGN, 3).node
         (v, reduce(e), reduce(a), u, moments)
     """

@@ -48,7 +48,7 @@ class Model(nn.Module):
         >>> model(symgnn.data.polytope("hypercube", 3)).shape
         torch.Size([8, 2])
         >>> print(model.symmetry)
-        similarities, torsions, permutations
+        similarities, torsions, redrawings, angle flexes, permutations
     """
 
     def __init__(
@@ -130,9 +130,8 @@ class Model(nn.Module):
         #: Whether anything that is given or read lives on angles.
         self.needs_angles = bool(self.features.get("a")) or any(b.needs_angles for b in blocks)
         self.needs_angles |= self.field is not None  # it reads their rays
-        #: Whether angles are listed, not only the rays that they are made of.
-        listing = engine.lists_angles or any(block.lists_angles for block in blocks)
-        self.lists_angles = listing or bool(self.features.get("a"))
+        listing = any(block.lists_angles for block in blocks)
+        self._lists_angles = listing or bool(self.features.get("a"))
         #: Whether the types of the nodes, `data.z`, are read.
         self.needs_types = bool(network.types) or self.types is not None
         #: Whether a coordinate map, or the read-out of vectors, reads velocities.
@@ -174,12 +173,17 @@ class Model(nn.Module):
     def _blocks(self) -> list[Block]:
         return [*self.blocks, *self.readouts]
 
+    @property
+    def lists_angles(self) -> bool:
+        """Whether angles are listed one by one, not only the rays that they are made of."""
+        return self.engine.whole and (self._lists_angles or self.engine.lists_angles)
+
     def topology(self, data: Data) -> Topology:
         """The part of `data` that can be prepared, and attached as `data.topology`."""
         return Topology.of(
             data,
             angles=self.needs_angles,
-            whole=self.engine.whole and self.lists_angles,
+            whole=self.lists_angles,
             pairs=self.needs_pairs,
             lines=self.uses_lines,
         )

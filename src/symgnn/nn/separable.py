@@ -270,6 +270,7 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
         The specification `NAME-separable`.
 
     Example:
+        >>> from symgnn.nn import AGN
         >>> print(separable(AGN).angle)
         (v.vertex, v.first, v.second, cosine, u)
     """
