@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from nn import oracle
-from nn.oracle import Oracle, State, Values, dot, mlp, norm, rho
+from nn.oracle import Oracle
+from nn.oracle_blocks import State
+from nn.oracle_formulas import Values, dot, mlp, norm, rho
 
 
 def chebyshev(p: int, t: Tensor) -> Tensor:

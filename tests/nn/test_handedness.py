@@ -45,13 +45,17 @@ def test_symmetries_in_words() -> None:
     def words(name: str, dimension: int = 3) -> str:
         return str(build(name, chiral=True, dimension=dimension).symmetry)
 
-    assert words("agn-separable") == "orientation-preserving similarities, torsions, permutations"
+    of_angles = "torsions, redrawings, angle flexes, permutations"
+    assert words("agn-separable") == f"orientation-preserving similarities, {of_angles}"
     assert words("combined-separable") == "SE(n), torsions, permutations"
     assert words("agn+distances-separable") == "SE(n), torsions, permutations"
     kept = "orientation-preserving Moebius maps, torsions, permutations"
     assert words("cgn-separable") == kept
     # in the plane, a torsion mirrors one side of the graph
-    assert words("agn-separable", 2) == "orientation-preserving similarities, permutations"
+    assert (
+        words("agn-separable", 2)
+        == "orientation-preserving similarities, redrawings, angle flexes, permutations"
+    )
 
 
 @pytest.mark.parametrize("name", [*NAMES, *(n for n in ARCHITECTURES if n != "gn")])

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from nn.oracle import BLOCKS
+from nn.oracle_blocks import BLOCKS
+from nn.oracle_cases import Case, disagreement, leaves, results
 from nn.separable_oracle import ConformalOracle, SeparableOracle
-from nn.test_oracle import Case, disagreement, leaves, results
 from symgnn.graphs import Topology
 from symgnn.nn import AGN, Conv, Model, build, export
 from symgnn.nn.architectures import AGN_RAW

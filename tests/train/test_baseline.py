@@ -148,7 +148,7 @@ train: {{epochs: 1, batch_size: 8}}
 
 def test_a_run_that_learns_nothing_says_so(tmp_path: Path, capsys) -> None:
     """Labels that have nothing to do with the graphs, after one epoch."""
-    y = np.random.default_rng(1).normal(size=40)
+    y = np.random.default_rng(1).normal(size=200)
     config, out = written(tmp_path, y), tmp_path / "run"
     assert main(["train", str(config), "--out", str(out)]) == 0
     line = next(

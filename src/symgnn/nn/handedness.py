@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from symgnn.geometry.conformal_rays import conformal_rays
 from symgnn.geometry.measures import at_least_float32, direction
-from symgnn.geometry.symmetry import ANGLES, MOEBIUS, REVERSING, Symmetry
+from symgnn.geometry.symmetry import ANGLES, MOEBIUS, REVERSING, STARS, Symmetry
 from symgnn.nn.form import MLP, Width, linear
 from symgnn.nn.inputs import Applied, Input, Operator, kappa
 from symgnn.nn.separable import conformal_product
@@ -106,9 +106,9 @@ def _width(dimension: int, sizes: Mapping[str, int], _: int | None) -> int:
 
 def moments_input(dimension: int, conformal: bool = False) -> Operator:
     """The first moments as an input of node updates that are :class:`Chiral`."""
-    kept = (MOEBIUS | Symmetry(["torsion"]) if conformal else ANGLES) - REVERSING
+    kept = (MOEBIUS | STARS if conformal else ANGLES) - REVERSING
     if dimension == 2:  # in the plane, a torsion mirrors one side of the graph
-        kept -= Symmetry(["torsion"])
+        kept -= Symmetry(["torsion", "part-motion"])
     return Operator(
         "moments",
         "node",

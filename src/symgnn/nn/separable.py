@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from symgnn.geometry.conformal_rays import conformal_rays
 from symgnn.geometry.measures import direction
-from symgnn.geometry.symmetry import ANGLES, MOEBIUS, Symmetry
+from symgnn.geometry.symmetry import ANGLES, MOEBIUS, STARS
 from symgnn.nn.form import AffineMap, After, Form, Width, linear
 from symgnn.nn.inputs import Input, Measure, Reduction, kappa, theta
 from symgnn.nn.spec import Spec
@@ -58,7 +58,7 @@ conformal_product = RayProduct(
     "conformal_product",
     "angle",
     function=inner_product,
-    symmetry=MOEBIUS | Symmetry(["torsion"]),
+    symmetry=MOEBIUS | STARS,
     per_ray=conformal_rays,
     grouped=True,
 )
