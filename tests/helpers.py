@@ -199,7 +199,7 @@ def random_model(architecture, *, seed: int = 0, noise: float = 0.2, **options) 
     A new model has scale 1, shift 0 and no rotation, so some of its coordinate maps do nothing.
     """
     start = {"init": "torch"}  # values that tests compare to absolute bounds
-    if isinstance(architecture, Spec) or architecture in ARCHITECTURES:
+    if isinstance(architecture, Spec) or str(architecture).lower() in ARCHITECTURES:
         start["aggregation"] = "mean"
     options = {"hidden": 6, "mlp_hidden": 8, "outputs": 3, **start, **options}
     with torch.random.fork_rng():

@@ -119,7 +119,7 @@ def test_attached_topologies_can_be_batched():
     expected = model(Batch.from_data_list(chosen))
     attached = [AddTopology(attach=True)(copy.copy(data)) for data in chosen]
     assert torch.equal(model(Batch.from_data_list(attached)), expected)
-    assert torch.equal(model(next(iter(DataLoader(attached, batch_size=3)))), expected)
+    assert torch.equal(model(next(iter(DataLoader(attached, batch_size=len(chosen))))), expected)
 
 
 @pytest.mark.parametrize("attach", [False, True])

@@ -324,7 +324,10 @@ def test_a_layer_for_pyg() -> None:
         ({"architecture": "agn-separable", "degree": -1}, "degree: is -1; give a whole number"),
         ({"architecture": "agn-separable", "degree": 2.0}, "degree: is 2.0; give a whole number"),
         ({"architecture": "agn-separable", "basis": "fourier"}, "choose from chebyshev, legendre"),
-        ({"architecture": "agn-separable", "angle_features": 2}, "AGN-separable reads no a"),
+        (
+            {"architecture": "agn-separable", "angle_features": 2},
+            "no update of AGN-separable reads",
+        ),
         ({"architecture": "agn-separable", "separable": False}, "separable: is False, but AGN"),
         ({"architecture": "agn-raw", "separable": True}, "AGN-raw has no angle update"),
         ({"architecture": "dgn", "separable": True}, "DGN has no angle update"),

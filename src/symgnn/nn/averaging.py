@@ -22,7 +22,7 @@ SAMPLE = 512
 #: How many graphs weights are rescaled on, at most, and how many angles and edges these have.
 EXAMPLE_GRAPHS, EXAMPLE_ANGLES = 16, 200_000
 #: The attributes of a graph that networks read.
-READ = ("pos", "edge_index", "edge_shift", "x", "z", "vel", "edge_attr", "angle_attr", "u")
+READ = ("pos", "edge_index", "edge_shift", "x", "z", "vel", "part", "edge_attr", "angle_attr", "u")
 #: The measures of all blocks of symgnn, and those of SDGN on scaled coordinates.
 KNOWN = {
     "x": (Spec("any"), position),

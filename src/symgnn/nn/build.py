@@ -292,6 +292,7 @@ def build(
 def _as_read(example: Data, model: Model) -> Data:
     """The example with the attributes that a model reads."""
     read = {"pos": True, "edge_index": True, "edge_shift": True, "batch": True}
+    read |= {"part": model.needs_part}
     read |= {name: bool(model.features[value]) for value, name in FEATURES.items()}
     read |= {"z": model.needs_types, "vel": model.needs_velocity}
     if model.network.types:
@@ -299,7 +300,7 @@ def _as_read(example: Data, model: Model) -> Data:
     found = Data()
     for name, wanted in read.items():
         value = example.get(name) if wanted else None
-        if value is None and wanted and name != "edge_shift":
+        if value is None and wanted and name not in ("edge_shift", "part"):
             raise ValueError(
                 f"averages: were measured on graphs without {name}, which this model reads; "
                 f"measure them on graphs with {name}"
