@@ -136,8 +136,9 @@ def build(
             :class:`symgnn.nn.ConformalField`. None for invariants.
         engine: "fast"; or "reference", which computes every update as it is written, and is what
             the fast one is tested against.
-        init: How weights are drawn: "variance" (if not given) keeps the size of values from layer
-            to layer, "torch" is that of `torch.nn.Linear`. Peers keep that of their own code.
+        init: How weights are drawn: "variance" (if not given, with `averages`) keeps the size of
+            values from layer to layer, where sums are divided by their number of terms; "torch" (if
+            not given, without) is that of `torch.nn.Linear`. Peers keep that of their own code.
         averages: Those of the training graphs (:func:`symgnn.nn.averages`): sums are divided by
             their average number of terms, measures and features standardised. None for neither.
         residual: Whether each update adds to its old value, where that is as wide; if not given,
@@ -199,7 +200,8 @@ def build(
         _check_peer(network, "averages", "its sums and inputs are those of its own code")
         network = standardised(network, known)
         spec = network.layer
-    drawn = named("init", init or network.init, {name: name for name in INITIALISATIONS})
+    usual = "torch" if known is None else network.init
+    drawn = named("init", init or usual, {name: name for name in INITIALISATIONS})
     if init is not None and network.init != "variance" and drawn != network.init:
         _check_peer(network, "init", "it is drawn as in its own code")
     for name, wanted in (("residual", residual), ("norm", norm)):

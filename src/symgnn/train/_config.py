@@ -174,7 +174,8 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
     defaults = _defaults(network, peer, model)
     if network.init == "variance":
         layers = {**defaults, **model}["layers"]
-        defaults = {"averages": "training", "residual": layers > DEEP, **defaults}
+        start = "variance" if model.get("averages", "training") not in (None, "none") else "torch"
+        defaults |= {"averages": "training", "residual": layers > DEEP, "init": start}
     return {"block": block, **defaults, **model}
 
 
