@@ -89,8 +89,10 @@ def draw_lattice(path: Path) -> None:
         )
         centred = {"ha": "center", "va": "center", "zorder": 3}
         blocks = textwrap.fill(", ".join(found[symmetry]), 36)
-        axes.text(x, y + 0.26, heading(symmetry), fontsize=9.5, weight="bold", **centred)
-        axes.text(x, y - 0.38, blocks, fontsize=9, **centred)
+        words = heading(symmetry)
+        size = 9.5 if words.count("\n") < 2 else 7.5
+        axes.text(x, y + 0.26, words, fontsize=size, weight="bold", **centred)
+        axes.text(x, y - 0.4, blocks, fontsize=9 if "\n" not in blocks else 7.5, **centred)
     axes.set_xlim(min(x for x, _ in place.values()) - 2.2, max(x for x, _ in place.values()) + 2.2)
     axes.set_ylim(-1, max(y for _, y in place.values()) + 1)
     axes.text(
@@ -183,8 +185,8 @@ def draw_architecture(path: Path) -> None:
 
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
-    for draw, name in ((draw_lattice, "symmetry-lattice"), (draw_architecture, "architecture")):
-        draw(PICTURES / f"{name}.png")
+    for picture, name in ((draw_lattice, "symmetry-lattice"), (draw_architecture, "architecture")):
+        picture(PICTURES / f"{name}.png")
         print("wrote", PICTURES / f"{name}.png")
     for name in COMPARISONS:
         print("wrote", draw(name, PICTURES / f"{name}.png"))

@@ -78,6 +78,7 @@ def draw(path: Path) -> dict[str, dict[int, float]]:
     left.set(xscale="log", yscale="log", xlabel="nearest neighbours of a vertex")
     left.set_ylabel("µs for each edge, training step, n = 3")
     left.set_xticks(ks, map(str, ks))
+    left.set_xticks([], minor=True)
     left.legend()
     degrees, found = [1, 2, 3, 6, 10], {}
     for label, sharp in (("sum of cos²", False), ("pairs closer than 37°", True)):
