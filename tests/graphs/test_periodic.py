@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from symgnn.data._rescaling import at_scale
+from symgnn.geometry import Inversion, Reflection, Rotation, Translation
 from symgnn.graphs import AddTopology, Topology
 from symgnn.nn import ARCHITECTURES, PEERS, build
+from symgnn.train._loader import GraphDataset
 
 CELL = torch.tensor([[2.0, 0.0], [0.6, 1.7]], dtype=torch.float64)
 COPIES = 3
@@ -217,3 +220,27 @@ def test_a_topology_of_other_shifts_is_refused() -> None:
     cell.edge_shift = 2 * cell.edge_shift
     with pytest.raises(ValueError, match="topology: was made for another edge_shift"):
         model(cell)
+
+
+def test_a_cell_turns_and_grows_with_its_atoms() -> None:
+    """A motion of the coordinates moves the shifts too; other maps are refused."""
+    cell, model = crystal(), model_of("combined")
+    for kind in (Rotation, Reflection, Translation):
+        moved = kind.random(cell.pos, generator=torch.Generator().manual_seed(0)).apply(cell)
+        torch.testing.assert_close(model(moved), model(cell), rtol=1e-9, atol=1e-9)
+    inverted = Inversion.random(cell.pos, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="edge_shift: a inversion does not map a periodic cell"):
+        inverted.apply(cell)
+
+
+def test_shifts_go_with_a_change_of_scale_and_through_loaders() -> None:
+    cell = crystal()
+    cell.pos_scale = 1.0
+    other = cell.clone()
+    other.pos, other.edge_shift, other.pos_scale = 3 * cell.pos, 3 * cell.edge_shift, 3.0
+    torch.testing.assert_close(at_scale(other, 1.0).edge_shift, cell.edge_shift)
+    both = at_scale(Batch.from_data_list([other, cell]), 1.0)  # a factor for each graph
+    torch.testing.assert_close(both.edge_shift, cell.edge_shift.repeat(2, 1))
+    torch.testing.assert_close(both.pos, cell.pos.repeat(2, 1))
+    ready = GraphDataset([cell, cell], dtype=torch.float64)
+    torch.testing.assert_close(ready[1].edge_shift, cell.edge_shift)

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from symgnn.graphs import KNNGraph
-from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, Averages, averages, build
+from symgnn.graphs import KNNGraph, Topology
+from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, Averages, Spec, averages, build, reduce
+from symgnn.nn.inputs import Reduction, v
+from symgnn.nn.state import State, Values
 from symgnn.train import Signals, signals
 
 #: The bounds of the root mean square of every update, and of the ratio of gradients.
@@ -83,12 +85,25 @@ def test_the_torch_start_is_outside() -> None:
 
 
 def test_sums_still_count() -> None:
-    """Twice as many neighbours give twice the sum: averages are numbers of the network."""
-    known = Averages({"edge->node": 4.0, "node->graph": 5.0, "edge->graph": 20.0})
-    assert known.terms["edge->node"] == 4.0
+    """A sum is divided by the average of the training graphs, not by its own number of terms."""
+    spec = Spec("sum", node=[v], graph=[reduce(v)])
+    for terms in (4.0, 8.0):
+        model = build(spec, averages=Averages({"node->graph": terms}), layers=1, outputs=2)
+        update = model.readouts[0].updates["graph"]
+        (given,) = (each for each in update.inputs if isinstance(each, Reduction))
+        for nodes in (3, 6):
+            topology = Topology.build(torch.empty(2, 0).long(), nodes)
+            state = State(topology, torch.zeros(nodes, 3))
+            state.v = Values(topology, "node", torch.ones(nodes, 1))
+            assert float(update.reduced(given, state)[0, 0]) == nodes / terms
+
+
+def test_averages_are_in_the_state_and_the_repr() -> None:
     train = graphs(8)
     model = build("dgn", averages=averages(train), outputs=2)
-    terms = {name for name in model.state_dict() if "terms" in name}
-    assert terms
-    model.load_state_dict(model.state_dict())
+    other = build("dgn", averages=averages(graphs(2)), outputs=2)
+    batch = Batch.from_data_list(train)
+    assert not torch.allclose(other(batch), model(batch))
+    other.load_state_dict(model.state_dict())
+    torch.testing.assert_close(other(batch), model(batch))
     assert "averages(edge->node 8" in repr(model)

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from symgnn._argument_checks import check_positive
 
 #: The values of a graph that are lengths, or lengths over time, and go with a change of scale.
-LENGTHS = ("pos", "vel")
+LENGTHS = ("pos", "vel", "edge_shift")
 #: The attribute of a graph: a float; in a batch, a tensor `[G]`.
 SCALE = "pos_scale"
 #: Scales that differ by less are equal: PyG's batches keep them in float32.
@@ -70,7 +70,10 @@ def at_scale(graph: Data, scale: float, *, answers: bool = False) -> Data:
     for name in (*LENGTHS, *(["y"] if answers else [])):
         value = graph.get(name)
         if value is not None:
-            found[name] = value * (factor if isinstance(factor, float) else factor.to(value.dtype))
+            rows = factor
+            if isinstance(factor, Tensor) and name == "edge_shift":
+                rows = factor[graph.edge_index[1]]
+            found[name] = value * (rows if isinstance(rows, float) else rows.to(value.dtype))
     found[SCALE] = float(scale)
     return found
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
 from torch import Generator, Tensor
 
 from symgnn.geometry.sampling import Cloud, cloud_of
@@ -20,6 +21,13 @@ def like(value: Tensor, pos: Tensor) -> Tensor:
     """`value` in the type and on the device of `pos`."""
     # type before device: not every device holds float64
     return value.to(pos.dtype).to(pos.device)
+
+
+#: Kinds of transformations that map a lattice to a lattice.
+AFFINE_KINDS = (
+    *("translation", "rotation", "reflection", "dilation", "affine"),
+    *("axis-rotation", "axis-reflection", "axis-flip"),
+)
 
 
 def check_dimension(name: str, pos: Tensor, n: int) -> None:
@@ -65,9 +73,23 @@ class Transformation(ABC):
         raise TypeError(f"{cls.__name__} has to say how a random element of it is drawn")
 
     def apply(self, data: Data) -> Data:
-        """A shallow copy of the graph with transformed `pos`; everything else is shared."""
+        """A shallow copy of the graph with transformed `pos`; everything else is shared.
+
+        In a periodic cell the shifts of the edges are transformed with it, which only affine maps
+        can do: others do not map a lattice to a lattice.
+        """
         if data.pos is None:
             raise ValueError(f"data: has no pos, which a {self.name} acts on; set data.pos")
         out = copy.copy(data)
         out.pos = self(data.pos)
+        shift = getattr(data, "edge_shift", None)
+        if shift is not None and bool((shift != 0).any()):
+            if self.name not in AFFINE_KINDS:
+                raise ValueError(
+                    f"edge_shift: a {self.name} does not map a periodic cell to one; remove "
+                    "edge_shift, or use an affine map"
+                )
+            # both in one call: a shift is the difference of the images of two points
+            ends = self(torch.cat([shift.to(data.pos.dtype), torch.zeros_like(data.pos[:1])]))
+            out.edge_shift = (ends[:-1] - ends[-1:]).to(shift.dtype)
         return out
