@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from symgnn.audit import audit
 from symgnn.data._rescaling import at_scale
 from symgnn.geometry import Inversion, Reflection, Rotation, Translation
 from symgnn.graphs import AddTopology, Topology
@@ -244,3 +245,10 @@ def test_shifts_go_with_a_change_of_scale_and_through_loaders() -> None:
     torch.testing.assert_close(both.pos, cell.pos.repeat(2, 1))
     ready = GraphDataset([cell, cell], dtype=torch.float64)
     torch.testing.assert_close(ready[1].edge_shift, cell.edge_shift)
+
+
+def test_the_audit_of_a_cell() -> None:
+    """Shifts turn with the coordinates; maps that are not affine are not measured."""
+    report = audit(model_of("combined"), crystal(), elements=2)
+    assert report.holds("E(n)"), str(report)
+    assert report.findings["inversion"].verdict == "unmeasured"

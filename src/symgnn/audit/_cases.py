@@ -16,6 +16,7 @@ from symgnn.audit._representations import Undefined
 from symgnn.audit._structures import joined
 from symgnn.audit._tensor_graph import OF_GRAPHS
 from symgnn.geometry import NoSuchTransformation, Permutation, Transformation
+from symgnn.geometry.base import AFFINE_KINDS
 
 if TYPE_CHECKING:
     from symgnn.audit._structures import Graph
@@ -52,6 +53,8 @@ class Case:
     def _moved(self, graph: Graph, element: Transformation | None, order: Tensor | None) -> Graph:
         if element is None:
             return graph
+        if "edge_shift" in graph and element.name not in (*AFFINE_KINDS, "permutation"):
+            raise Undefined("it does not map a periodic cell to one")
         out = element.apply(graph)
         for key in OF_GRAPHS:
             if key in graph:

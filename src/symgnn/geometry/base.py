@@ -72,6 +72,18 @@ class Transformation(ABC):
     def _draw(cls, cloud: Cloud, generator: Generator | None) -> Self:
         raise TypeError(f"{cls.__name__} has to say how a random element of it is drawn")
 
+    def _turned(self, shift: Tensor) -> Tensor:
+        """The images of vectors under the linear part of an affine map, `[E, n] -> [E, n]`.
+
+        Each vector is mapped once, with its negative: images of equal and of opposite vectors are
+        equal and opposite to the last digit, by which the rays of a cell are told apart.
+        """
+        first = (shift != 0).to(torch.int8).argmax(1, keepdim=True)
+        sign = torch.where(shift.gather(1, first) < 0, -1.0, 1.0).to(shift.dtype)
+        different, number = (sign * shift + 0.0).unique(dim=0, return_inverse=True)
+        image = (self(different) - self(-different)) / 2
+        return sign * image.to(shift.dtype)[number]
+
     def apply(self, data: Data) -> Data:
         """A shallow copy of the graph with transformed `pos`; everything else is shared.
 
@@ -89,7 +101,6 @@ class Transformation(ABC):
                     f"edge_shift: a {self.name} does not map a periodic cell to one; remove "
                     "edge_shift, or use an affine map"
                 )
-            # both in one call: a shift is the difference of the images of two points
-            ends = self(torch.cat([shift.to(data.pos.dtype), torch.zeros_like(data.pos[:1])]))
-            out.edge_shift = (ends[:-1] - ends[-1:]).to(shift.dtype)
+            if self.name != "translation":
+                out.edge_shift = self._turned(shift)
         return out
