@@ -210,23 +210,35 @@ class MLP(Form):
         """The columns of the first map `[hidden, width]` of each input."""
         if not self.widths:  # a split into nothing could not be saved with an exported program
             return ()
-        return self.linears[0].weight.split(self.widths, dim=1)  # type: ignore[operator]
+        return self.first.weight.split(self.widths, dim=1)
+
+    @property
+    def _chain(self) -> list[nn.Linear]:
+        """The linear maps; not by numbers of a ModuleList, which are slow."""
+        return list(self.linears._modules.values())  # type: ignore[arg-type]
+
+    @property
+    def first(self) -> nn.Linear:
+        """The first linear map."""
+        return self._chain[0]
 
     @property
     def bias(self) -> Tensor:
         """The bias of the first map `[hidden]`."""
-        return self.linears[0].bias  # type: ignore[return-value]
+        return self._chain[0].bias
 
     @property
     def last(self) -> nn.Linear | None:
         """The last linear map; None where the first is the only one."""
-        return self.linears[-1] if len(self.linears) > 1 else None  # type: ignore[return-value]
+        chain = self._chain
+        return chain[-1] if len(chain) > 1 else None
 
     def finish(self, hidden: Tensor) -> Tensor:
         """Everything between the first and the last linear map, `[..., h] -> [..., h]`."""
-        for number in range(1, len(self.linears)):
+        chain = self._chain
+        for number in range(1, len(chain)):
             if number > 1:
-                hidden = self.linears[number - 1](hidden)
+                hidden = chain[number - 1](hidden)
             hidden = F.silu(hidden)
             if self.dropout:
                 hidden = F.dropout(hidden, self.dropout, self.training)

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 from symgnn.nn import AGN, ARCHITECTURES, COORDINATE_MAPS, After, Engine, Model, Network, build
 from symgnn.nn._engine import first_half, tiles
 from symgnn.nn._engine.policy import using_policy
+from symgnn.nn._engine.whole import WholeEngine
 from symgnn.nn.state import Reference
 
 #: Each pass: the policy under which it runs, and what the engine is told.
@@ -163,7 +164,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int
 def test_each_pass_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the comparisons above would compare something else."""
     model, data = network("agn"), batch()
-    few = counted(monkeypatch, first_half, "_climb_few")
+    few = counted(monkeypatch, first_half, "_few_angles")
+    concatenated = counted(monkeypatch, WholeEngine, "_concatenated")
     many = counted(monkeypatch, first_half, "rows_below")
     in_tiles = counted(monkeypatch, tiles, "_forward")
     seen = {}
@@ -172,15 +174,16 @@ def test_each_pass_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None
         model.engine = Engine(chunk)
         with context:
             model(data)
-        seen[name] = (bool(few), bool(many), bool(in_tiles))
-        for calls in (few, many, in_tiles):
+        seen[name] = (bool(few), bool(concatenated), bool(many), bool(in_tiles))
+        for calls in (few, concatenated, many, in_tiles):
             calls.clear()
-    assert seen["few rows"] == (True, False, False)
-    assert seen["many rows"] == (False, True, False)
-    assert seen["tiles"][2]
+    assert seen["few rows"] == (True, True, False, False)
+    assert seen["many rows"] == (False, False, True, False)
+    assert seen["tiles"][3]
     model.engine = Reference()
     model(data)
     assert not few
+    assert not concatenated
     assert not many
 
 

@@ -43,9 +43,9 @@ def first_half(given: Given) -> Tensor:
     if plan.climbs and domain == "node":
         hidden = _graphs(given)
     elif plan.climbs:
-        if not few(hidden, topology.size(domain)):
+        if domain != "angle" or not few(hidden, topology.num_angles):
             return assemble(rows_below(given), movement_up(given), given.own)
-        hidden = _climb_few(given)
+        hidden = _few_angles(given)
     for value, map in given.own:
         hidden = plus_linear(hidden, value, map)
     return hidden if hidden.dim() > 1 else hidden.expand(topology.size(domain), -1)
@@ -69,14 +69,11 @@ def _graphs(given: Given) -> Tensor:
 # with derivatives that PyTorch itself knows.
 
 
-def _climb_few(given: Given) -> Tensor:
-    """The sum of the parts of nodes and rays, for edges or angles `[rows, h]`."""
+def _few_angles(given: Given) -> Tensor:
+    """The sum of the parts of nodes and rays, for angles `[A, h]`."""
     topology, two = given.topology, given.plan.ends == 2
     tables = _by_place(given.plan.node, given.node, given.maps, given.plan.places)
     first = _graphs(given)
-    if given.domain == "edge":
-        index = (topology.edge_index[1], topology.edge_index[0])
-        return _lifted_sum(first, zip(tables, index, strict=False))
     index = (topology.ray_vertex, topology.ray_neighbour)
     rays = _by_place(given.plan.ray, given.ray, given.maps, given.plan.ends)
     if two:

@@ -38,6 +38,8 @@ class Plan:
     """
 
     additive: bool
+    concatenates: bool  # whether all inputs are read by nodes, edges or graphs, and there are some
+    homes: tuple[Input, ...]  # each input without its place
 
     own: tuple[Term, ...]  # on the domain of the update, reductions among them
     graph: tuple[Term, ...]
@@ -93,6 +95,8 @@ def plan_of(update: Update) -> Plan:
     plain = update.after == After()
     return Plan(
         mlp,
+        mlp and domain != "angle" and bool(reads),
+        tuple(each.home for each in update.inputs),
         tuple(own),
         tuple(graph),
         nodes,

@@ -48,11 +48,13 @@ def move(rows: Tensor, movement: Movement) -> Tensor:
 
 def few(like: Tensor, rows: int) -> bool:
     """Whether so many rows, as wide as those of `like`, take no longer than the start of an
-    operation; not where torch.func or the compiler are at work, for which movements are made.
+    operation; not where torch.func, the compiler or autocast are at work, for which movements are
+    made.
     """
     return (
         not torch.compiler.is_compiling()
         and rows * like.shape[-1] <= policy().few
+        and not torch.is_autocast_enabled(like.device.type)
         and not transforms()
     )
 

@@ -18,7 +18,7 @@ from symgnn.nn._engine.first_half import (
 )
 from symgnn.nn._engine.moments import Moments, MomentValues
 from symgnn.nn._engine.policy import policy
-from symgnn.nn._engine.rows import move
+from symgnn.nn._engine.rows import few, move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
 from symgnn.nn._engine.torch_private import transforms
 from symgnn.nn._engine.values import LazyValues, lift
@@ -30,7 +30,9 @@ from symgnn.nn.update import Update
 
 
 class WholeEngine(Reference):
-    """Inputs mapped where they live, last maps behind reductions, angles in tiles if many."""
+    """Inputs mapped where they live, or concatenated if few; last maps behind reductions; angles
+    in tiles if many.
+    """
 
     lists_angles = False
 
@@ -60,13 +62,34 @@ class WholeEngine(Reference):
     # ---------------------------------------------------------------- an additive form
 
     def _mlp(self, update: Update, state: State) -> Values:
-        phi, plan = cast(MLP, update.phi), update.plan
+        phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
+        if plan.concatenates and few(phi.bias, topology.size(update.domain)):
+            hidden = phi.finish(self._concatenated(update, state))
+            return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read)
         given = self._given(update, state)
         folds = plan.folds and not torch.is_autocast_enabled(given.bias.device.type)
         if plan.tiles and self._worth_tiles(update, state, given):
             return self._tiled(update, given, folds)
         hidden = phi.finish(first_half(given))
-        return LazyValues(state.topology, update.domain, hidden, phi.last, plan.rows_read, folds)
+        return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read, folds)
+
+    def _concatenated(self, update: Update, state: State) -> Tensor:
+        """The first map of the concatenated inputs, of few nodes, edges or graphs `[rows, h]`.
+
+        An operation on a few rows takes as long as its start. So one product is faster than one
+        for each input, though a node is multiplied once for each of its edges.
+        """
+        first, topology, found = cast(MLP, update.phi).first, state.topology, []
+        for given, home in zip(update.inputs, update.plan.homes, strict=True):
+            if isinstance(given, Reduction):
+                rows = update.reduced(given, state)
+            else:
+                rows = state.get(home).rows
+                if given.domain != update.domain:
+                    index = topology.index_in(update.domain, given.domain, given.place)
+                    rows = rows.index_select(0, index)
+            found.append(rows if rows.dtype == first.weight.dtype else rows.to(first.weight.dtype))
+        return first(torch.cat(found, 1) if len(found) > 1 else found[0])
 
     def _given(self, update: Update, state: State) -> Given:
         """The tensors of an update of an additive form."""
