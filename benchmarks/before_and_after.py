@@ -1,0 +1,194 @@
+"""Training steps at two commits, side by side: has a change of the fast paths made anything slower?
+
+    python benchmarks/before_and_after.py f0afa24 HEAD --out RESULT.json
+
+One process for each commit measures, on one thread, the processor time of training steps of every
+block and of the peers as specifications, on graphs of every shape. They take turns, case by case
+and round by round; a round counts by its fastest quarter. The ratio of a case is before over
+after, as the median over the rounds: above 1, it is faster now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCKS = ("gn", "dgn", "sdgn", "agn", "combined", "cgn")
+PEERS = ("schnet", "dimenet", "dimenet++", "egnn")
+
+
+def measured(function: Callable[[], object], seconds: float = 0.3) -> float:
+    """The processor time of a call, in milliseconds: the first quartile of its repetitions."""
+    times: list[float] = []
+    end = time.process_time() + seconds
+    while time.process_time() < end or len(times) < 3:
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return 1e3 * sorted(times)[len(times) // 4]
+
+
+def cases() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Name and call of every case, with the package that is on the path."""
+    import torch
+    from torch_geometric.data import Batch
+
+    from symgnn.nn import build
+
+    torch.set_num_threads(1)
+    try:
+        shapes = importlib.import_module("symgnn.bench._shapes")
+    except ModuleNotFoundError:  # as it was called before
+        shapes = importlib.import_module("symgnn.bench.shapes")
+    plain = {"init": "torch"} if "init" in inspect.signature(build).parameters else {}
+    graphs = {
+        "polytopes n=3": shapes.POLYTOPES[3].make(False),
+        "molecules": shapes.molecules(64),
+        "superpixels": shapes.superpixels(16),
+        "tours": shapes.tours(2, (50, 150)),
+    }
+    for shape, given in graphs.items():
+        batch = Batch.from_data_list(given)
+        widths = {} if batch.x is None else {"node_features": batch.x.shape[1]}
+        if batch.edge_attr is not None:
+            widths["edge_features"] = batch.edge_attr.shape[1]
+        for block in (*BLOCKS, *PEERS):
+            torch.manual_seed(0)
+            data, options = batch.clone(), dict(widths)
+            if block in PEERS:
+                options = {}
+                if block == "egnn":
+                    data.x = torch.ones(data.num_nodes, 4)
+                    options = {"node_features": 4}
+                else:
+                    data.x, data.z = None, torch.ones(data.num_nodes, dtype=torch.long)
+                data.edge_attr = None
+            else:
+                options |= {"dimension": data.pos.shape[1], "aggregation": "sum", **plain}
+                options |= {"hidden": 32, "mlp_hidden": 64, "layers": 3}
+            model = build(block, outputs=1, **options)
+            data.topology = model.topology(data)
+            adam = torch.optim.Adam(model.parameters(), fused=True)
+
+            def step(model=model, data=data, adam=adam) -> None:  # type: ignore[no-untyped-def]
+                adam.zero_grad()
+                model(data).square().mean().backward()
+                adam.step()
+
+            yield f"{shape} {block}", step
+            if block == "agn":
+                yield f"{shape} topology", lambda model=model, batch=batch: model.topology(batch)
+
+
+def work() -> None:
+    """Measure a case for each line "again" that comes in, and go to the next at any other line."""
+    for name, call in cases():
+        say(name)
+        call()
+        while sys.stdin.readline().strip() == "again":
+            say(measured(call))
+
+
+def say(what: object) -> None:
+    """A line to whoever reads."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
+def source(commit: str, folder: Path) -> Path:
+    """The package at a commit."""
+    path = folder / commit.replace("/", "-")
+    path.mkdir()
+    archive = subprocess.run(
+        ["git", "archive", commit, "src"], cwd=ROOT, check=True, capture_output=True
+    )
+    subprocess.run(["tar", "-x", "-C", str(path)], input=archive.stdout, check=True)
+    return path / "src"
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    """A process that measures with the package at a path."""
+    return subprocess.Popen(
+        [sys.executable, __file__, "--work"],
+        env={**os.environ, "PYTHONPATH": str(path), "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def tell(worker: subprocess.Popen[str], word: str) -> None:
+    """A line to a worker."""
+    assert worker.stdin is not None
+    worker.stdin.write(f"{word}\n")
+    worker.stdin.flush()
+
+
+def answers(workers: list[subprocess.Popen[str]], word: str = "") -> list[str]:
+    """The next line of each worker, after a word to it; "" where it has ended."""
+    found = []
+    for worker in workers:
+        if word:
+            tell(worker, word)
+        assert worker.stdout is not None
+        found.append(worker.stdout.readline().strip())
+    if len(set(found)) > 1 and not word:
+        raise SystemExit(f"the commits do not measure the same: {found}")
+    return found
+
+
+def main() -> None:
+    """Run it."""
+    options = argparse.ArgumentParser(description="training steps at two commits, side by side")
+    options.add_argument("before", help="a commit")
+    options.add_argument("after", help="another one")
+    options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--out", type=Path, help="a JSON file")
+    given = options.parse_args()
+    commits = {"before": given.before, "after": given.after}
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        workers = [start(source(commit, Path(folder))) for commit in commits.values()]
+        while name := answers(workers)[0]:
+            pairs: list[list[float]] = []
+            for _ in range(given.rounds):
+                pairs.append([float(answers([each], "again")[0]) for each in workers])
+            ratios = sorted(before / after for before, after in pairs)
+            found[name] = {
+                "ratio": round(statistics.median(ratios), 3),
+                "lowest": round(ratios[0], 3),
+                "highest": round(ratios[-1], 3),
+                "milliseconds": round(statistics.median(after for _, after in pairs), 3),
+            }
+            say(f"{name:28} {found[name]}")
+            for each in workers:
+                tell(each, "next")
+    hashes = {
+        side: subprocess.run(
+            ["git", "rev-parse", "--short", commit],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        for side, commit in commits.items()
+    }
+    if given.out is not None:
+        record = {**hashes, "rounds": given.rounds, "cases": found}
+        given.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    work() if sys.argv[1:] == ["--work"] else main()
