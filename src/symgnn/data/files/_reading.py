@@ -61,7 +61,7 @@ def read(
     edge_features: Names | None = None,
     elements: Names | None = None,
     units: str | None = None,
-    cell: str = "refuse",
+    cell: str = "keep",
     conformers: bool | None = None,
     scale: float = 1.0,
     seed: int = 0,
@@ -108,7 +108,8 @@ def read(
         elements: the elements that have a column in `x`; those that occur, if left out.
         units: of the coordinates of atoms: "angstrom", "bohr", "nm" or "pm". They are converted to
             Angstrom. If left out, they have to look like Angstrom.
-        cell: "refuse" or "drop" periodic boundaries.
+        cell: "keep" periodic boundaries, by edges through the walls of the cell (`edge_shift`, and
+            graphs have `cell [1, 3, 3]` and `pbc [1, 3]`); "drop" or "refuse" them.
         conformers: whether RDKit makes new coordinates for an SDF; for SMILES it always does.
         scale: all coordinates, and velocities `vel`, are multiplied by this at the end; graphs
             carry it as `pos_scale`.
@@ -129,8 +130,8 @@ def read(
         (18, torch.Size([1, 1]))
     """
     edges = check_choice(edges, radius, k)
-    if cell not in ("refuse", "drop"):
-        raise ValueError(f"cell: {cell!r} is not known; choose from refuse, drop")
+    if cell not in ("keep", "refuse", "drop"):
+        raise ValueError(f"cell: {cell!r} is not known; choose from keep, refuse, drop")
     flags = {"directed": directed, "conformers": conformers, "lengths": lengths}
     for name, flag in {**flags, "invariant": invariant}.items():
         if flag not in (True, False, None):
@@ -183,8 +184,9 @@ def read(
             structures, "edge", listed(edge_features, "edge_features"), no_features
         ),
     }
+    periodic = any(structure.is_periodic for structure in structures)
     form = GraphForm(
-        edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for)
+        edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for), periodic
     )
     graphs, structures = assemble(structures, ys, form, troubles, progress)
     if not graphs:

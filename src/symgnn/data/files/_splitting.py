@@ -181,7 +181,9 @@ def unit_scale(graphs: Sequence[Data]) -> float:
 def edge_lengths(graph: Data) -> Tensor:
     """`[E]`."""
     source, target = graph.edge_index
-    return (graph.pos[source] - graph.pos[target]).norm(dim=1)
+    rays = graph.pos[source] - graph.pos[target]
+    shift = graph.get("edge_shift")
+    return (rays if shift is None else rays + shift).norm(dim=1)
 
 
 def scaled(graph: Data, scale: float, task: Task) -> Data:
