@@ -54,7 +54,8 @@ class WholeEngine(Reference):
             return new
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
         ungated = update.activated(new.rows)
-        rows = update.gated(ungated, None if old is None else old.rows)
+        weight = self.weights(update, state)
+        rows = update.gated(ungated, None if old is None else old.rows, weight)
         return LazyValues(state.topology, update.domain, rows, ungated=ungated)
 
     # ---------------------------------------------------------------- an additive form
@@ -66,7 +67,19 @@ class WholeEngine(Reference):
         if plan.tiles and self._worth_tiles(update, state, given):
             return self._tiled(update, given, folds)
         hidden = phi.finish(first_half(given))
+        weight = self.weights(update, state) if plan.plain else None
+        hidden = hidden if weight is None else hidden * weight.to(hidden.dtype)
         return LazyValues(state.topology, update.domain, hidden, phi.last, plan.rows_read, folds)
+
+    def weights(self, update: Update, state: State) -> Tensor | None:
+        """The envelope of each row of an update `[rows, 1]`; None without."""
+        if update.envelope is None:
+            return None
+        if update.domain == "edge":
+            return state.get(update.envelope).rows
+        ends, rays = state.topology.pairs, on_rays(update.envelope, False, state)
+        assert ends is not None
+        return move(rays, ends.near) * move(rays, ends.far)
 
     def _given(self, update: Update, state: State) -> Given:
         """The tensors of an update of an additive form."""
@@ -142,6 +155,8 @@ class WholeEngine(Reference):
         moments = moments_of(phi.product, state)
         table = unstacked(node_table(given), len(given.bias))
         factors = moments.factors(table, ray_table(given))
+        if update.envelope is not None:
+            factors = moments.weighted(factors, on_rays(update.envelope, False, state))
         return MomentValues(topology, lambda to: phi.total(moments, factors, to=to))
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
