@@ -19,7 +19,7 @@ import symgnn.data
 from symgnn._argument_checks import unknown_name
 from symgnn.data._rescaling import AtScale, at_scale
 from symgnn.data._task import Splits, Task
-from symgnn.nn import Model
+from symgnn.nn import Model, Potential
 from symgnn.store import read_json, write_json, write_whole
 from symgnn.train import _run_data as run_data
 from symgnn.train._baseline import Baseline
@@ -31,6 +31,7 @@ from symgnn.train._loader import READ, Batches, GraphDataset, loader
 from symgnn.train._metrics import Metrics, Scaler, as_rows
 from symgnn.train._missing import may_miss
 from symgnn.train._outcomes import Outcomes
+from symgnn.train._potential_rows import PotentialRows
 from symgnn.train._prepare import (
     Facts,
     check_answers,
@@ -114,6 +115,17 @@ class Run(nn.Module):
     def model(self) -> nn.Module:
         """That of the first seed, which reads scaled coordinates and gives standardised numbers."""
         return self.models[0]
+
+    @property
+    def potentials(self) -> list[Potential]:
+        """Of a run that was trained on energies: the potential of each seed."""
+        found = [model.potential for model in self.models if isinstance(model, PotentialRows)]
+        if not found:
+            raise ValueError(
+                f"run: was trained on {self.task.level} targets; train it on energies, such as "
+                "symgnn.fit(atoms, 'combined', targets=['energy', 'forces'])"
+            )
+        return found
 
     @property
     def scaler(self) -> Scaler:
@@ -296,7 +308,7 @@ class Run(nn.Module):
     def _dropped(self) -> list[str]:
         """The values that the models do not read."""
         model = self.model
-        assert isinstance(model, Model)
+        assert isinstance(model, Model | PotentialRows)
         return [*dropped(self.config), *model.unread]
 
     @property
@@ -304,7 +316,10 @@ class Run(nn.Module):
         return next(self.parameters()).dtype
 
     def _outputs(self, data: Data) -> Tensor:
-        """`[S, rows, outputs]` in units."""
+        """`[S, rows, outputs]` in units; of potentials the energies `[S, G, 1]` in eV."""
+        if self.task.level == "potential":
+            each = [potential(data, forces=False).energy for potential in self.potentials]
+            return torch.stack(each).unsqueeze(-1)
         raw = torch.stack([model(data) for model in self.models])
         if self.task.kind == "classification":
             return raw.softmax(-1)

@@ -85,7 +85,8 @@ def read(
         id: the column, or the value in a file, that names a structure.
         level: "graph", "node" or "edge", if it is not plain from the columns; "coordinates" for
             points; "node-vectors" or "graph-vectors" for vectors, which turn with the coordinates
-            and do not move with them: arrays of n numbers such as `forces`, or n columns each.
+            and do not move with them: arrays of n numbers such as `forces`, or n columns each;
+            "potential" for `columns=["energy", "forces", "stress"]` in eV and Angstrom, together.
         kind: "regression" or "classification"; if left out, text is a class.
         lengths: whether vectors are lengths, or lengths over time, so that `units` and `scale`
             apply to them as to coordinates; if left out, those called displacements or velocities.
@@ -157,6 +158,8 @@ def read(
     if not structures:
         reason = _first(troubles.reasons) or "no files or graphs were given"
         raise ValueError(f"path: nothing could be read; {reason}")
+    if level == "potential":
+        _check_lengths(units, scale)
     length = to_angstrom(structures, units)
     ys, task, unclear = attach(structures, asked, troubles)
     if task is not None:
@@ -228,6 +231,16 @@ def read(
         metadata=known,
         missing=missing,
     )
+
+
+def _check_lengths(units: str | None, scale: float) -> None:
+    """Forces are derivatives by coordinates in Angstrom."""
+    if units not in (None, "angstrom") or scale != 1.0:
+        name, given = ("units", units) if units not in (None, "angstrom") else ("scale", scale)
+        raise ValueError(
+            f"{name}: is {given!r}, but a potential has energies in eV and lengths in Angstrom; "
+            "convert the files, and leave it out"
+        )
 
 
 def listed(names: Names | None, option: str) -> list[str] | None:
