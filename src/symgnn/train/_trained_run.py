@@ -19,10 +19,12 @@ import symgnn.data
 from symgnn._argument_checks import unknown_name
 from symgnn.data._rescaling import AtScale, at_scale
 from symgnn.data._task import Splits, Task
+from symgnn.data.files._file_structure import require
 from symgnn.nn import Model, Potential
 from symgnn.store import read_json, write_json, write_whole
 from symgnn.train import _run_data as run_data
 from symgnn.train._baseline import Baseline
+from symgnn.train._calculator import calculator_of
 from symgnn.train._checkpoint import fitting
 from symgnn.train._checkpointing import Group
 from symgnn.train._config import OWN_MODEL, Config
@@ -126,6 +128,36 @@ class Run(nn.Module):
                 "symgnn.fit(atoms, 'combined', targets=['energy', 'forces'])"
             )
         return found
+
+    def calculator(self, *, skin: float = 0.5, precision: str | None = None) -> Any:
+        """The potentials of the run as a calculator of ASE: `atoms.calc = run.calculator()`.
+
+        Args:
+            skin: Neighbours are listed so much farther than the cutoff, in Angstrom, and searched
+                again when an atom has moved by half of it.
+            precision: "32" or "64"; that of the training if not given.
+
+        Returns:
+            A calculator with energy, forces and stress, the mean over the seeds; with several,
+            `calc.results` has `energy_deviation` and `forces_deviation` too.
+        """
+        require("ase", "atoms", "calculator")
+        potentials = self.potentials
+        known = self.facts.potential or {}
+        reading = self.record.get("about", {}).get("read", {})
+        cutoff = self.config.model.get("cutoff") or reading.get("radius")
+        if cutoff is None or not known:
+            raise ValueError(
+                "calculator: the run does not say how atoms were joined; train it on files or "
+                "ase.Atoms, with model.cutoff"
+            )
+        return calculator_of(
+            potentials,
+            cutoff=float(cutoff),
+            elements=known["elements"],
+            skin=skin,
+            precision=precision,
+        )
 
     @property
     def scaler(self) -> Scaler:
