@@ -15,6 +15,7 @@ ROOT = Path(symgnn.__file__).parent
 #: Packages that need not be installed, or that only some functions need and that are slow.
 OPTIONAL = {
     "ase",
+    "vesin",
     "egnn_pytorch",
     "fast_tsp",
     "matplotlib",

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from symgnn._argument_checks import check_positive
 
 #: The values of a graph that are lengths, or lengths over time, and go with a change of scale.
-LENGTHS = ("pos", "vel", "edge_shift")
+LENGTHS = ("pos", "vel", "edge_shift", "cell")
 #: The attribute of a graph: a float; in a batch, a tensor `[G]`.
 SCALE = "pos_scale"
 #: Scales that differ by less are equal: PyG's batches keep them in float32.
@@ -73,6 +73,10 @@ def at_scale(graph: Data, scale: float, *, answers: bool = False) -> Data:
             rows = factor
             if isinstance(factor, Tensor) and name == "edge_shift":
                 rows = factor[graph.edge_index[1]]
+            elif isinstance(factor, Tensor) and name == "cell":
+                scales = scales_of(graph)
+                assert scales is not None
+                rows = (scale / scales).to(value.device)[:, None, None]
             found[name] = value * (rows if isinstance(rows, float) else rows.to(value.dtype))
     found[SCALE] = float(scale)
     return found

@@ -10,7 +10,9 @@ from torch_geometric.data import Data
 
 from symgnn.data._rescaling import carrying, common_scale
 
-Level = Literal["graph", "node", "edge", "coordinates", "node-vectors", "graph-vectors"]
+Level = Literal[
+    "graph", "node", "edge", "coordinates", "node-vectors", "graph-vectors", "potential"
+]
 Kind = Literal["regression", "classification"]
 #: Where the vectors of a level live.
 VECTOR_LEVELS = {"node-vectors": "node", "graph-vectors": "graph"}
@@ -29,10 +31,12 @@ class Task:
     coordinates    `[N, n]`            -
     node-vectors   `[N, vectors * n]`  -
     graph-vectors  `[1, vectors * n]`  -
+    potential      `[N, targets]`      -
     =============  ==================  =======================
 
     Vectors turn with the coordinates and do not move with them; those of a row stand one after the
-    other.
+    other. Of a potential, the columns are the energy per atom, the forces and the stress; energy
+    and stress stand in the first row of each graph, and are NaN below it.
 
     Example:
         >>> task = symgnn.data.load("polytopes-3d", copies=1).task
@@ -87,14 +91,16 @@ class Task:
     @property
     def place(self) -> str:
         """The objects that have a row of `y`: "graph", "node" or "edge"."""
-        return "node" if self.level == "coordinates" else VECTOR_LEVELS.get(self.level, self.level)
+        if self.level in ("coordinates", "potential"):
+            return "node"
+        return VECTOR_LEVELS.get(self.level, self.level)
 
     @property
     def outputs(self) -> int:
         """The option `outputs` of `build`: the number of classes, numbers or vectors."""
         if self.kind == "classification":
             return len(self.classes)
-        return len(self.vectors) or len(self.targets)
+        return 1 if self.level == "potential" else len(self.vectors) or len(self.targets)
 
 
 @dataclass(frozen=True)

@@ -103,4 +103,7 @@ class Transformation(ABC):
                 )
             if self.name != "translation":
                 out.edge_shift = self._turned(shift)
+                cell = getattr(data, "cell", None)
+                if cell is not None:
+                    out.cell = self._turned(cell.flatten(0, -2)).view_as(cell)
         return out

@@ -3,6 +3,7 @@
 from symgnn.graphs.angle_grid import Grid
 from symgnn.graphs.movement import Ends, Movement
 from symgnn.graphs.neighbours import KNNGraph, RadiusGraph, knn_graph, radius_graph
+from symgnn.graphs.periodic import PeriodicGraph, periodic_graph
 from symgnn.graphs.topology import Cut, EdgeCut, EdgePart, Part, Topology
 from symgnn.graphs.transform import AddTopology
 
@@ -16,8 +17,10 @@ __all__ = [
     "KNNGraph",
     "Movement",
     "Part",
+    "PeriodicGraph",
     "RadiusGraph",
     "Topology",
     "knn_graph",
+    "periodic_graph",
     "radius_graph",
 ]

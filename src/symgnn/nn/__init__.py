@@ -32,6 +32,7 @@ from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.part_maps import OTHER_MAPS, PartSum
 from symgnn.nn.peers import FORMULAS, PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
+from symgnn.nn.potential import EnergyForces, Potential, reference_energies
 from symgnn.nn.rungs import RUNGS, STGN, TGN, along, upright
 from symgnn.nn.spec import Network, Spec
 from symgnn.nn.standardising import Averages
@@ -69,6 +70,7 @@ __all__ = [
     "CoordinateMap",
     "DGNConv",
     "EGNNMap",
+    "EnergyForces",
     "Engine",
     "Form",
     "GNConv",
@@ -82,6 +84,7 @@ __all__ = [
     "Network",
     "Operator",
     "PartSum",
+    "Potential",
     "Rigid",
     "SDGNConv",
     "Scale",
@@ -95,6 +98,7 @@ __all__ = [
     "initial",
     "inputs",
     "reduce",
+    "reference_energies",
     "to_peer",
     "upright",
 ]

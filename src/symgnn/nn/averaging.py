@@ -60,14 +60,16 @@ def averages(
         3.6
         >>> model = symgnn.nn.build("dgn", outputs=5, averages=known)
     """
-    measures = KNOWN if architecture is None else measures_read(network_named(architecture, {}))
+    network = None if architecture is None else network_named(architecture, {})
+    measures = KNOWN if network is None else measures_read(network)
+    envelope = None if network is None else network.layer.envelope
     angles = any(each.domain == "angle" for _, each in measures.values())
-    counts = {name: [0, 0] for name in TERMS}
+    counts = {name: [0.0, 0] for name in TERMS}
     totals: dict[tuple[str, str], _Total] = {}
     chosen = _sample(graphs, sample)
     for graph in chosen:
         topology = Topology.of(graph, angles=True, whole=angles)
-        _count(counts, topology)
+        _count(counts, topology, None if envelope is None else _fading(envelope, graph, topology))
         for key, (spec, each) in measures.items():
             rows = _measured(each, spec, graph.pos.double(), topology)
             totals.setdefault(("measures", key), _Total()).add(rows)
@@ -106,9 +108,26 @@ def _sample(graphs: Any, most: int) -> list[Data]:
     return [known[k] for k in range(0, count, max(1, math.ceil(count / most)))]
 
 
-def _count(counts: dict[str, list[int]], topology: Topology) -> None:
-    """Add the terms of each reduction of a graph, and the rows that they are reduced to."""
-    sizes = {
+def _fading(envelope: Measure, graph: Data, topology: Topology) -> dict[str, float]:
+    """The sums of the envelopes of edges, and of the products of those of angles."""
+    state, _ = start(Spec("any"), graph.pos.double(), topology)
+    rays = envelope.function(*state.ray_ends)
+    total, squares = (
+        rays.new_zeros(topology.num_nodes).index_add(0, topology.ray_vertex, each)
+        for each in (rays, rays.square())
+    )
+    angles = float((total.square() - squares).sum())
+    return {"edge": float(envelope.function(*state.ends).sum()), "angle": angles}
+
+
+def _count(
+    counts: dict[str, list[Any]], topology: Topology, fading: dict[str, float] | None = None
+) -> None:
+    """Add the terms of each reduction of a graph, and the rows that they are reduced to.
+
+    With `fading`, edges and angles count as much as their envelope.
+    """
+    sizes: dict[str, float] = {
         "node": topology.num_nodes,
         "edge": topology.num_edges,
         "angle": topology.num_angles,
@@ -116,7 +135,7 @@ def _count(counts: dict[str, list[int]], topology: Topology) -> None:
     }
     for name, known in counts.items():
         fine, _, coarse = name.partition("->")
-        known[0] += sizes[fine]
+        known[0] += sizes[fine] if fading is None else fading.get(fine, sizes[fine])
         known[1] += topology.num_rays if name == "angle->edge" else sizes[coarse]
 
 

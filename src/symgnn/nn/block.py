@@ -44,6 +44,8 @@ def used_steps(
             wanted = (wanted - {VALUE_OF[step]}).union(*(each.needs for each in spec[step]))
             if step in spec.after and spec.after[step].residual:
                 wanted |= {VALUE_OF[step]}
+            if spec.envelope is not None:
+                wanted |= {"x"}
     return steps, wanted
 
 
@@ -121,6 +123,7 @@ class Block(nn.Module):
                 spec.after.get(step),
                 form=spec.forms.get(step),
                 rows_read=value in wanted or self._rows_read(step, aggregation),
+                envelope=spec.envelope,
             )
             self.updates[step], self.sizes[value] = update, update.out
         inputs = self.inputs
@@ -172,6 +175,9 @@ class Block(nn.Module):
         kept = EVERYTHING
         for each in self.inputs:
             kept &= each.keeps or EVERYTHING
+        for update in self._updates():
+            if update.envelope is not None:
+                kept &= update.envelope.keeps
         return kept & self.map.keeps if self.map is not None else kept
 
     def reset_parameters(self) -> None:

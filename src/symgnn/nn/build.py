@@ -17,6 +17,7 @@ from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.bases import bessel
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
+from symgnn.nn.envelopes import with_cosines, with_envelope
 from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import INITIALISATIONS, Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF, d2
@@ -84,6 +85,8 @@ def build(
     norm: bool = False,
     radial: int | None = None,
     cutoff: float | None = None,
+    envelope: bool = False,
+    cosines: bool = False,
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -149,7 +152,14 @@ def build(
             `envelope(d / cutoff) sin(k pi d / cutoff)`, with learned frequencies. None for the
             squared distances themselves, which are a poor input where edges differ much in length,
             as on complete graphs.
-        cutoff: The distance from which on the radial basis is 0, in units of the coordinates.
+        cutoff: The distance from which on the radial basis and the envelope are 0, in units of the
+            coordinates.
+        envelope: Whether the values of edges and angles fade out towards the cutoff, so that
+            outputs do not jump, and have two continuous derivatives, where a neighbour crosses
+            it (:mod:`symgnn.nn.envelopes`). Sums alone do, so means and maxima of edges and
+            angles are refused.
+        cosines: Whether the cosines of angles are read in place of angles, which have a cusp where
+            two rays are opposite, as images in a cell often are. The symmetry is the same.
         options: For the blocks, `separable=True` (angle updates of product form, at the price of
             edges) with its `degree` and `basis`, and `chiral=True` (nodes see handedness), see
             :func:`symgnn.nn.variants.variant_of`; for a peer's network what it takes besides, such
@@ -184,8 +194,15 @@ def build(
     if not graph_state:
         spec = spec.without("graph")
     network = replace(network, layer=spec)
-    if radial is not None or (cutoff is not None and network.init == "variance"):
+    if check_flag("cosines", cosines):
+        network = with_cosines(network)
+    if check_flag("envelope", envelope):
+        psi = network.coordinate_map if coordinate_map is None else coordinate_map
+        how = aggregations(network.aggregation if aggregation is None else aggregation)
+        network = _with_envelope(network, cutoff, psi, how)
+    if radial is not None or (cutoff is not None and network.init == "variance" and not envelope):
         network = _with_radial(network, radial, cutoff)
+    spec = network.layer
     task = named("task", task, {name: name for name in ANSWERS})
     network.readout_of(task)  # raises if there is none
     if network.types:
@@ -314,12 +331,39 @@ def _as_read(example: Data, model: Model) -> Data:
     return found
 
 
+def _with_envelope(
+    network: Network, cutoff: float | None, psi: Any, aggregation: Mapping[str, str]
+) -> Network:
+    """The network with an envelope of all messages."""
+    _check_peer(network, "envelope", "it has a cutoff of its own")
+    if cutoff is None:
+        raise ValueError("cutoff: is missing, but envelope is True; give the radius of the graphs")
+    if psi != "identity":
+        raise ValueError(
+            f"coordinate_map: is {psi!r}, which moves nodes by what their neighbours add, and "
+            "jumps where one enters; use 'identity' with envelope=True"
+        )
+    if network.layer.scaling is not None:
+        raise ValueError(
+            f"envelope: {network.name} scales each graph by its longest edge, which jumps where an "
+            "edge enters; use dgn"
+        )
+    for movement, how in aggregation.items():
+        if how != "sum" and movement[0] in "eax":
+            raise ValueError(
+                f"aggregation: is {how!r} for {movement}, which jumps where an edge enters; use "
+                "'sum' with envelope=True, such as aggregation={'pool': 'mean'}"
+            )
+    return with_envelope(network, check_positive("cutoff", cutoff))
+
+
 def _with_radial(network: Network, radial: int | None, cutoff: float | None) -> Network:
     """The network with a radial basis in place of squared distances."""
     _check_peer(network, "radial", "it has a basis of its own")
     if radial is None or cutoff is None:
         given, missing = ("cutoff", "radial") if radial is None else ("radial", "cutoff")
-        raise ValueError(f"{missing}: is missing, but {given} is given; give both")
+        hint = "; give both, or envelope=True" if radial is None else "; give both"
+        raise ValueError(f"{missing}: is missing, but {given} is given{hint}")
     basis = bessel(check_count("radial", radial, 1), check_positive("cutoff", cutoff))
     read = {each.home for each in network.layer.all_inputs}
     if d2 not in read:

@@ -90,6 +90,8 @@ class Model(nn.Module):
             self.vectors = Vectors(of, outputs, layers, unit, velocity, aggregation["pool"])
         readout, answer = network.readout_of(task), ANSWERS[task]
         answers = {answer: outputs} if self.vectors is None else self.vectors.widths
+        if readout is not None and self.vectors is not None:  # rays that leave have no weight
+            readout = readout.replace(envelope=network.layer.envelope)
         specs = [*network.first, *[network.layer] * layers]
         maps = [*[None] * len(network.first), *coordinate_maps]
         pool = {**aggregation, "v->u": aggregation["pool"]}

@@ -32,6 +32,8 @@ class Spec:
         after: What is done to the result of an update (:class:`symgnn.nn.After`: an activation, a
             gate, the old value added).
         order: The order of the steps.
+        envelope: A measure of edges by which the values of edges, and for both rays those of
+            angles, are multiplied (:mod:`symgnn.nn.envelopes`).
 
     Example:
         >>> from symgnn.nn.inputs import d2, e, v
@@ -52,6 +54,7 @@ class Spec:
     forms: Mapping[str, Callable[..., Form]] = field(default_factory=dict)
     after: Mapping[str, After] = field(default_factory=dict)
     order: Sequence[str] = ORDER
+    envelope: Measure | None = None
 
     def __post_init__(self) -> None:
         for domain in DOMAINS:

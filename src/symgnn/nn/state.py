@@ -14,6 +14,7 @@ from symgnn.geometry.symmetry import EVERYTHING
 from symgnn.graphs import Topology
 from symgnn.graphs.checks import check_shape, check_shift_dimension
 from symgnn.nn._engine.torch_private import may_branch_on_values
+from symgnn.nn.envelopes import message_weights
 from symgnn.nn.inputs import VALUE_OF, Initial, Input, Measure, Operator
 from symgnn.nn.spec import Spec
 
@@ -301,6 +302,9 @@ def start(
     for name, rows in (("e", edge_attr), ("a", angle_attr), ("u", u)):
         if rows is not None:
             domain = {"e": "edge", "a": "angle", "u": "graph"}[name]
+            if spec.envelope is not None and domain != "graph":
+                weight = message_weights(spec.envelope, domain, state)
+                rows = rows * weight.to(rows.dtype)
             setattr(state, name, engine.values(state, domain, rows))
     state.v = engine.values(state, "node", _first_nodes(spec, state, x))
     values = {"v": state.v, "e": state.e, "a": state.a, "u": state.u}

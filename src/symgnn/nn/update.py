@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from symgnn.graphs import Topology
 from symgnn.nn._engine.plan import plan_of
+from symgnn.nn.envelopes import message_weights
 from symgnn.nn.form import MLP, After, Form, Width
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
 from symgnn.nn.parameters import reset_all
@@ -36,6 +37,8 @@ class Update(nn.Module):
         form: Makes phi, `form(widths, out, hidden)`; an MLP if not given.
         last_bias: Whether the last map of the MLP has a bias.
         rows_read: Whether the result is read other than by sums and means.
+        envelope: A measure of edges by which values of edges and angles are multiplied. The last
+            map of the MLP then has no bias, so that it commutes with the multiplication.
     """
 
     def __init__(
@@ -52,11 +55,14 @@ class Update(nn.Module):
         form: Callable[..., Form] | None = None,
         last_bias: bool = True,
         rows_read: bool = True,
+        envelope: Measure | None = None,
     ) -> None:
         super().__init__()
         widths = [width_of(each, sizes, dimension) for each in inputs]
         there = [(each, w) for each, w in zip(inputs, widths, strict=True) if w]
         self.domain, self.rows_read = domain, rows_read
+        self.envelope = envelope if domain in ("edge", "angle") else None
+        last_bias = last_bias and self.envelope is None
         self.inputs = [each for each, _ in there]
         self.aggregation, self.after = dict(aggregation), after or After()
         widths = [w for _, w in there]
@@ -111,7 +117,8 @@ class Update(nn.Module):
         rows = self.phi.here(*self._first_half(state)).expand(state.topology.size(self.domain), -1)
         ungated = self.activated(rows)
         old = getattr(state, VALUE_OF[self.domain]) if self.after.residual else None
-        rows = self.gated(ungated, None if old is None else old.rows)
+        weight = self.weights(state)
+        rows = self.gated(ungated, None if old is None else old.rows, weight)
         return Values(state.topology, self.domain, rows, ungated)
 
     def calibrate(self, state: State) -> None:
@@ -161,11 +168,19 @@ class Update(nn.Module):
         rows = F.silu(rows) if self.after.activation else rows
         return rows if self.norm is None else self.norm(rows)
 
-    def gated(self, rows: Tensor, old: Tensor | None) -> Tensor:
-        """The new value `[rows, out]`: the gate, and the old value added."""
+    def gated(self, rows: Tensor, old: Tensor | None, weight: Tensor | None = None) -> Tensor:
+        """The new value `[rows, out]`: the gate, the envelope, and the old value added."""
         if self.gate is not None:
             rows = rows * torch.sigmoid(self.gate(rows))
+        if weight is not None:
+            rows = rows * weight.to(rows.dtype)
         return rows if old is None else rows + old
+
+    def weights(self, state: State) -> Tensor | None:
+        """The envelope of each row of the result `[rows, 1]`; None without."""
+        if self.envelope is None:
+            return None
+        return message_weights(self.envelope, self.domain, state)
 
     def lives_on_rays(self, given: Input) -> bool:
         """Whether an input is a measure on edges that is taken on the rays of the angles.

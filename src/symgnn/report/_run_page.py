@@ -191,6 +191,9 @@ def _unit(name: str, task: Mapping[str, Any]) -> str:
     kind, _, target = name.partition(" ")
     names = task.get("vectors") or task["targets"]
     units = dict(zip(names, task["units"][:: len(task["targets"]) // len(names)], strict=True))
+    if task.get("level") == "potential":  # whose errors are in thousandths
+        first = {"forces": "force_x", "stress": "stress_xx"}
+        units = {target: f"m{units[first.get(target, 'energy')]}"}
     unit = units.get(target) or ("" if target else next(iter(units.values())))
     if not unit or kind not in ("mae", "mse", "rmse", "vector_error"):
         return ""

@@ -51,11 +51,19 @@ def _zero_vectors(labels: Tensor) -> dict[str, Tensor]:
     return {"zero vectors": torch.zeros_like(labels[0])}
 
 
+def _no_forces(labels: Tensor) -> dict[str, Tensor]:
+    """Of potentials: the mean energy per atom, and no forces and no stress."""
+    found = torch.zeros_like(labels[0])
+    found[0] = labels[:, 0].nanmean()
+    return {"mean energy per atom, no forces": found}
+
+
 #: The trivial predictions of regression at a level that has its own; others have constants.
 LEVELS: dict[str, Trivial] = {
     "coordinates": _displacements,
     "node-vectors": _zero_vectors,
     "graph-vectors": _zero_vectors,
+    "potential": _no_forces,
 }
 
 

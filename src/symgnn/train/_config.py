@@ -22,6 +22,7 @@ from symgnn.nn.build import BUILD_OPTIONS, DEEP, build, network_named
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import Network
 from symgnn.train._config_errors import in_section
+from symgnn.train._potential_config import for_potential
 from symgnn.train._run_data import known_keys
 from symgnn.train._settings import Training
 
@@ -61,7 +62,13 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """Its sections, with every default of `model` and `train` written out."""
-        return dataclasses.asdict(self)
+        found = dataclasses.asdict(self)
+        if self.train.targets is not None:
+            found["train"]["targets"] = list(self.train.targets)
+        else:  # what is for potentials alone
+            for name in ("targets", "target_weights", "references"):
+                del found["train"][name]
+        return found
 
     @property
     def is_cross_validation(self) -> bool:
@@ -121,7 +128,10 @@ def resolve(given: Any, overrides: Sequence[str] = ()) -> Config:
         if not sections.get(name):
             raise ValueError(f"{name}: is missing; give this section")
     train = training(sections.get("train", {}))
-    return Config(check_data(sections["data"]), check_model(sections["model"]), train)
+    data, model = for_potential(
+        sections["data"], sections["model"], train.targets, reads="path" in sections["data"]
+    )
+    return Config(check_data(data), check_model(model), train)
 
 
 def check_keys(section: str, given: Iterable[Any], known: Sequence[str]) -> None:
@@ -273,6 +283,14 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         if value is None or value == "none":
             return None
         return _typed(name, value, choices[0])
+    if get_origin(kind) is tuple:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ValueError(f"{name}: is {value!r}; give a list, such as [energy, forces]")
+        return tuple(_typed(name, each, choices[0]) for each in value)
+    if get_origin(kind) is dict:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name}: is {value!r}; give keys and numbers, such as {{forces: 10}}")
+        return {str(key): _typed(f"{name}.{key}", each, float) for key, each in value.items()}
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

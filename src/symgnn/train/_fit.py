@@ -12,13 +12,16 @@ from typing import Any
 from rich.console import Console
 from torch_geometric.data import Data
 
+from symgnn.data import read
 from symgnn.data import splits as divide
 from symgnn.data._registry import DATASETS
 from symgnn.data._task import Splits
 from symgnn.data._task_of_graphs import with_task
+from symgnn.data.files._atoms import is_atoms
 from symgnn.nn import Model
 from symgnn.report._run_page import print_metrics, write_run_report
 from symgnn.train._config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
+from symgnn.train._potential_config import for_potential
 from symgnn.train._trained_run import Run
 from symgnn.train._training import finish, train
 
@@ -41,8 +44,8 @@ def fit(
 
     Args:
         graphs: A list of PyG `Data` with `pos`, `edge_index` and `y`; the :class:`Splits` of
-            `symgnn.data.splits` or `symgnn.data.load`; the name of a dataset, such as "qm9"; or a
-            file or folder of your own.
+            `symgnn.data.splits` or `symgnn.data.load`; a list of `ase.Atoms`; the name of a
+            dataset, such as "qm9"; or a file or folder of your own.
         model: The name of an architecture; a dictionary with its name as "block" and options of
             :func:`symgnn.nn.build`; or a model of it, which is copied and trained from its weights.
         level: What `y` of graphs in a list belongs to: "graph", "node", "edge", "coordinates",
@@ -53,7 +56,9 @@ def fit(
         resume: Whether to continue the run in `out`.
         progress: Whether to show a progress bar, or lines, and the result.
         settings: The section `train` of a config: `epochs`, `batch_size`, `learning_rate`,
-            `patience`, `seeds`, ... (:class:`symgnn.train.Training`).
+            `patience`, `seeds`, ... (:class:`symgnn.train.Training`). With
+            `targets=["energy", "forces"]` (and "stress") a potential is trained, see
+            :class:`symgnn.nn.Potential`; `target_weights={"forces": 10.0}` weighs its loss.
 
     Returns:
         The run: `run.predict(new)`, `run.evaluate("test")`, `run.metrics`, `run.save(directory)`.
@@ -67,7 +72,11 @@ def fit(
         >>> value.shape
         torch.Size([1, 5])
     """
-    section, splits = _data(graphs, level, dict(data or {}))
+    known = training(settings)
+    options, described = for_potential(
+        dict(data or {}), model_section(model), known.targets, reads=_reads(graphs)
+    )
+    section, splits = _data(graphs, level, options)
     make: Any = None
     if isinstance(model, Model):
         if settings.get("seeds", 1) != 1:
@@ -76,14 +85,9 @@ def fit(
                 "name of an architecture, or a dictionary with its options"
             )
         make, described = partial(copy.deepcopy, model), {"block": OWN_MODEL}
-    elif not isinstance(model, str | Mapping):
-        raise ValueError(
-            f"model: is a {type(model).__name__}; give the name of an architecture, a dictionary "
-            "with its options, or a model of symgnn.nn.build"
-        )
     else:
-        described = check_model({"block": model} if isinstance(model, str) else dict(model))
-    config = Config(section, described, training(settings))
+        described = check_model(described)
+    config = Config(section, described, known)
     if config.is_cross_validation:
         raise ValueError("data: folds are for symgnn train; in Python, fit each of data.folds(...)")
     console = Console() if progress else Console(quiet=True)
@@ -96,6 +100,26 @@ def fit(
         page = write_run_report(directory)
         console.print(f"report: {page}", soft_wrap=True, markup=False)
     return run
+
+
+def _reads(graphs: Any) -> bool:
+    """Whether graphs are made here, of files or atoms."""
+    if isinstance(graphs, Mapping):
+        return "path" in graphs
+    several = isinstance(graphs, Sequence) and len(graphs) > 0 and is_atoms(graphs[0])
+    return isinstance(graphs, str | os.PathLike) or several
+
+
+def model_section(model: Any) -> dict[str, Any]:
+    """The section `model` of a name, a dictionary or a model."""
+    if isinstance(model, Model):
+        return {"block": OWN_MODEL}
+    if not isinstance(model, str | Mapping):
+        raise ValueError(
+            f"model: is a {type(model).__name__}; give the name of an architecture, a dictionary "
+            "with its options, or a model of symgnn.nn.build"
+        )
+    return {"block": model} if isinstance(model, str) else dict(model)
 
 
 def _data(
@@ -117,6 +141,8 @@ def _data(
         return check_data({key: text, **options}), None
     if isinstance(graphs, Data):
         raise ValueError("graphs: is one graph; give a list of graphs to train on")
+    if isinstance(graphs, Sequence) and len(graphs) and is_atoms(graphs[0]):
+        return dict(IN_MEMORY), _atoms(graphs, options)
     if isinstance(graphs, Sequence) and len(graphs) and isinstance(graphs[0], Data):
         known, task = with_task(graphs, level)
         return dict(IN_MEMORY), divide(known, task=task, **options)
@@ -124,3 +150,16 @@ def _data(
         f"graphs: is a {type(graphs).__name__}; give a list of PyG Data, Splits, the name of a "
         "dataset, or a file or folder"
     )
+
+
+def _atoms(atoms: Sequence[Any], options: dict[str, Any]) -> Splits:
+    """Atoms in memory as splits; options are those of `read` and of `splits`."""
+    division = {"by", "column", "fractions", "seed", "scale"}
+    reading = {name: value for name, value in options.items() if name not in division}
+    graphs = read(list(atoms), **reading)
+    if graphs.task is None:
+        raise ValueError(
+            graphs.unclear
+            or "targets: are missing; give targets=['energy', 'forces'], or data={'columns': [...]}"
+        )
+    return divide(graphs, **{name: options[name] for name in options if name in division})

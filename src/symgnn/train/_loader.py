@@ -18,7 +18,7 @@ from symgnn.graphs.rays import ranks_of
 #: The attributes of a graph that models read, and its labels; no others are batched.
 READ = (
     *("pos", "edge_index", "edge_shift", "z", "vel", "part", "x", "edge_attr", "edge_weight"),
-    *("angle_attr", "u", "y"),
+    *("angle_attr", "u", "cell", "y"),
 )
 #: How many graphs are joined at once; their numbers of nodes are then kept in few bytes.
 AT_ONCE = 1000

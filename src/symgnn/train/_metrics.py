@@ -14,7 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from symgnn.data._task import Task
+from symgnn.data.files._potential_targets import COLUMNS
 
+#: Errors of energies, forces and stress are in thousandths of their unit: meV/atom, meV/A.
+MILLI = 1000.0
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "mse": F.mse_loss,
     "mae": F.l1_loss,
@@ -60,7 +63,12 @@ class Errors(NamedTuple):
 
 
 def loss_sums(
-    outputs: Tensor, y: Tensor, task: Task, loss: str = "mse", class_weights: Tensor | None = None
+    outputs: Tensor,
+    y: Tensor,
+    task: Task,
+    loss: str = "mse",
+    class_weights: Tensor | None = None,
+    target_weights: Tensor | None = None,
 ) -> Sums:
     """The losses of outputs `[S, rows, outputs]` for answers as the task has them."""
     present = is_present(y)
@@ -82,12 +90,29 @@ def loss_sums(
     known = torch.where(present, y, 0.0).expand_as(outputs)
     each = LOSSES[loss](outputs, known, reduction="none")
     each = torch.where(present, each, 0.0)
+    if target_weights is not None:
+        weights = target_weights.to(each)
+        return Sums((each * weights).flatten(1).sum(1), (present * weights).sum())
     return Sums(each.flatten(1).sum(1), present.sum().to(each.dtype))
 
 
 def balanced(counts: Tensor) -> Tensor:
     """Class weights that give every class the same say, with mean 1 over the rows."""
     return counts.sum() / (len(counts) * counts.clamp(min=1))
+
+
+def parts_of(task: Task) -> list[tuple[str, slice]]:
+    """The columns of `y` that are measured together, with the suffix of their metrics."""
+    if task.level == "potential":
+        found, start = [], 0
+        for name, (columns, _) in COLUMNS.items():
+            if columns[0] in task.targets:
+                found.append((f" {name}", slice(start, start + len(columns))))
+                start += len(columns)
+        return found
+    names = columns_of(task)
+    width = len(task.targets) // len(names)
+    return [(name, slice(k * width, (k + 1) * width)) for k, name in enumerate(names)]
 
 
 def columns_of(task: Task) -> list[str]:
@@ -164,11 +189,9 @@ class Metrics:
             found["accuracy"] = _accuracy(sums["confusion"])
             found["f1"] = _f1(sums["confusion"])
             return found
-        columns = columns_of(self.task)
-        rows, per_column = sums["rows"], len(self.task.targets) // len(columns)
+        rows = sums["rows"]
         spread = sums["centred_squared"] - sums["centred"].square() / rows.clamp(min=1)
-        for k, column in enumerate(columns):
-            part = slice(k * per_column, (k + 1) * per_column)
+        for k, (column, part) in enumerate(parts_of(self.task)):
             count, squared = rows[part].sum(), sums["squared"][:, part].sum(1)
             found[f"mae{column}"] = sums["absolute"][:, part].sum(1) / count
             found[f"mse{column}"] = squared / count
@@ -197,6 +220,7 @@ class Judge:
         class_weights: `[classes]`, of the cross-entropy.
         center: the mean of the training labels as a model gives them, `[targets]`. R2 is computed
             from sums of differences from it, which keep their digits beside large labels.
+        target_weights: `[targets]`, of the labels of each column; all count alike without.
     """
 
     def __init__(
@@ -207,8 +231,10 @@ class Judge:
         loss: str = "mse",
         class_weights: Tensor | None = None,
         center: Tensor | None = None,
+        target_weights: Tensor | None = None,
     ) -> None:
         self.task, self.scaler, self.scale = task, scaler, scale
+        self.target_weights = target_weights
         self.loss, self.class_weights = loss, class_weights
         self.center = torch.zeros(len(task.targets)).double() if center is None else center
 
@@ -218,13 +244,16 @@ class Judge:
         if self.task.kind == "regression":
             y = self.scaler(y)
             y = y if outputs.dtype == torch.float64 else y.float()
-        return loss_sums(outputs, y, self.task, self.loss, self.class_weights).losses
+        given = (self.class_weights, self.target_weights)
+        return loss_sums(outputs, y, self.task, self.loss, *given).losses
 
     def weight(self, y: Tensor) -> Tensor:
         """The divisor of the loss: the number of labels, or the sum of their weights."""
         present = is_present(y)
         if self.class_weights is not None:
             return self.class_weights.to(y.device)[y[present]].sum()
+        if self.target_weights is not None:
+            return (present * self.target_weights.to(y.device)).sum()
         return present.sum()
 
     def __call__(self, outputs: Tensor, y: Tensor) -> tuple[Sums, Tensor | Errors]:
@@ -236,7 +265,7 @@ class Judge:
         y = exact = self.scaler(y)
         if outputs.dtype != torch.float64:
             y = y.float()
-        sums = loss_sums(outputs, y, self.task, self.loss)
+        sums = loss_sums(outputs, y, self.task, self.loss, None, self.target_weights)
         unit = self.unit(y.device)
         # the difference before its unit: energies can be large beside their spread
         error = (outputs - y).double() * unit
@@ -245,6 +274,8 @@ class Judge:
     def unit(self, device: torch.device | str = "cpu") -> Tensor:
         """The size of one unit of the output in units of each target, `[targets]`."""
         unit = self.scaler.deviation.to(device)
+        if self.task.level == "potential":
+            return unit * MILLI
         return unit / self.scale if self.task.lengths else unit
 
     def in_units(self, outputs: Tensor) -> Tensor:

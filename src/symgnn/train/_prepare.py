@@ -23,6 +23,12 @@ from symgnn.train._config_errors import in_section
 from symgnn.train._loader import READ
 from symgnn.train._metrics import Judge, Scaler, balanced, is_present
 from symgnn.train._missing import Tally, may_miss
+from symgnn.train._potential_rows import (
+    label_weights,
+    potential_facts,
+    potential_of,
+    potential_scaler,
+)
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
 WIDTHS = {
@@ -65,16 +71,21 @@ class Facts:
     labels: dict[str, Any] | None = None  # how many are there, where some may be missing
     averages: Averages | None = None  # of the training graphs, for a network that reads them
     answers: Answers | None = field(default=None, repr=False, compare=False)  # of the training
+    potential: dict[str, Any] | None = None  # references, elements and sizes, of a potential
 
     @property
     def told(self) -> dict[str, Any]:
         """What `build` is told by the data."""
-        return {**self.sizes, "averages": self.averages}
+        told = {**self.sizes, "averages": self.averages}
+        return told if self.potential is None else {**told, "potential": self.potential}
 
     def judge(self, task: Task, scale: float, train: Training) -> Judge:
         """The judge of outputs for these data."""
         weights = balanced(self.class_counts) if train.class_weights == "balanced" else None
-        return Judge(task, self.scaler, scale, train.loss, weights, self.center)
+        columns = None
+        if self.potential is not None:
+            columns = label_weights(task, train.target_weights, self.potential["atoms"])
+        return Judge(task, self.scaler, scale, train.loss, weights, self.center, columns)
 
     def as_dict(self) -> dict[str, Any]:
         """In plain numbers."""
@@ -102,6 +113,7 @@ class Facts:
             center,
             plain.get("labels"),
             None if plain.get("averages") is None else Averages.of(plain["averages"]),
+            potential=plain.get("potential"),
         )
 
 
@@ -110,6 +122,7 @@ def averaged(facts: Facts, config: Config, splits: Splits) -> Facts:
     if config.model.get("averages") != "training":
         return facts
     network = make_model(config, splits.task, facts.sizes).network
+    network = network.network if isinstance(network, Model) else network
     return replace(facts, averages=averages(splits.train, network, drop=dropped(config)))
 
 
@@ -118,6 +131,7 @@ def measure(
     drop: Sequence[str] = (),
     standardise: bool = True,
     types: NodeTypes | None = None,
+    references: Mapping[str, float] | None = None,
 ) -> Facts:
     """Check every graph against the task and the first one; find the targets' mean and spread.
 
@@ -126,8 +140,10 @@ def measure(
         drop: Values that are left out.
         standardise: Whether the targets are brought to mean 0 and deviation 1.
         types: How the types of nodes are read; None where the network does so by itself.
+        references: Of a potential: energies of elements; fitted if None.
     """
     task, masked = splits.task, may_miss(splits.about)
+    energies = task.level == "potential"
     counts, sizes = {}, None
     types = None if "z" in drop else types
     targets, places = [], []
@@ -183,8 +199,13 @@ def measure(
     if task.kind == "classification":
         found_classes = torch.bincount(y[is_present(y)], minlength=len(task.classes))
         return Facts(sizes, _unit(1), counts, found_classes, None, labels, answers=answers)
-    scaler = _unit(y.shape[1])
-    if splits.about.get("standardised"):
+    scaler, potential = _unit(y.shape[1]), None
+    if energies:
+        train = [splits.train[k] for k in range(len(splits.train))]
+        potential = potential_facts(train, references)
+        scaler = potential_scaler(train, task, potential, standardise)
+        potential["scale"] = float(scaler.deviation[1 if len(task.targets) > 1 else 0])
+    elif splits.about.get("standardised"):
         scaler = Scaler(_exact(splits.about["mean"]), _exact(splits.about["std"]), done=True)
     elif standardise and task.vectors:
         scaler = _scaler_of_vectors(y.double(), len(task.vectors))
@@ -194,7 +215,8 @@ def measure(
         scaler = Scaler(mean, torch.where(deviation > 0, deviation, 1.0))
     center = scaler(y).double().nanmean(0)
     classes = torch.zeros(0, dtype=torch.long)
-    return Facts(sizes, scaler, counts, classes, center, labels, answers=answers)
+    facts = Facts(sizes, scaler, counts, classes, center, labels, answers=answers)
+    return replace(facts, potential=potential)
 
 
 _PURPOSE = {"train": "train on", "validation": "choose by", "test": "measure on"}
@@ -239,10 +261,19 @@ def check_answers(graph: Data, task: Task, where: str, masked: bool = False) -> 
     elif y.shape != (rows, len(task.targets)):
         width = len(task.targets)
         raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {width}]")
-    elif not masked and bool(y.isnan().any()):
+    elif not masked and bool(_missing(y, task).any()):
         raise ValueError(f"y: {where} has a missing label (NaN); {hint}")
     elif bool(y.isinf().any()):
         raise ValueError(f"y: {where} has a value that is not finite; leave that graph out")
+
+
+def _missing(y: Tensor, task: Task) -> Tensor:
+    """Which labels are missing; energy and stress of a potential stand in the first row alone."""
+    found = y.isnan()
+    if task.level == "potential" and len(y):
+        whole = ["force" not in name for name in task.targets]
+        found = torch.cat([found[:1], found[1:] & ~torch.tensor(whole)])
+    return found
 
 
 def dropped(config: Config) -> list[str]:
@@ -349,20 +380,26 @@ class NodeTypes:
         return bool(self.there) and (self.asked or not self.columns.complete)
 
 
-def make_model(config: Config, task: Task, told: Mapping[str, Any]) -> Model:
-    """The model of a config, for graphs of these sizes and averages (:attr:`Facts.told`)."""
-    model = dict(config.model)
+def make_model(config: Config, task: Task, told: Mapping[str, Any]) -> Any:
+    """The model of a config, for graphs of these sizes and averages (:attr:`Facts.told`); of a
+    potential, :class:`PotentialRows`.
+    """
+    model, energies = dict(config.model), task.level == "potential"
+    potential = told.get("potential")
+    told = {name: value for name, value in told.items() if name != "potential"}
     if isinstance(model.get("averages"), str):  # "training" or "none"
         asked = model.pop("averages") == "training"
         told = told if asked else {**told, "averages": None}
     try:
         with in_section("model", [*BUILD_OPTIONS, *model], architecture="block"):
             known = {**told, **model}  # types of nodes may be said in both
-            built = build(known.pop("block"), task=task.level, outputs=task.outputs, **known)
+            level = "node" if energies else task.level
+            built = build(known.pop("block"), task=level, outputs=task.outputs, **known)
     except ValueError as error:
         text = str(error)
         for name, option in WIDTHS.items():
             if text.startswith(f"model.{option}:"):  # of the data, not of the section
                 text = f"{text.partition(';')[0]}; leave {name} out with data.drop: [{name}]"
         raise ValueError(text) from None
-    return built.double() if config.train.precision == "64" else built
+    built = built.double() if config.train.precision == "64" else built
+    return potential_of(built, task, potential) if energies else built

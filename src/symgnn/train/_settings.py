@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from symgnn._argument_checks import check_at_least, check_count, check_positive
+from symgnn._argument_checks import check_at_least, check_count, check_positive, closest
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class Training:
     devices: int = 1
     accelerator: str = "auto"
     workers: int = 0  # processes that prepare batches
+    targets: tuple[str, ...] | None = None  # of a potential: energy, forces, stress
+    target_weights: dict[str, float] | None = None  # of their parts of the loss; 1 if left out
+    references: dict[str, float] | None = None  # energies of elements in eV; fitted if left out
 
     def __post_init__(self) -> None:
         least = {"epochs": 1, "batch_size": 1, "seeds": 1, "devices": 1, "validate_every": 1}
@@ -62,6 +66,7 @@ class Training:
             given = getattr(self, name)
             if given is not None:
                 check_positive(f"train.{name}", given)
+        check_potential(self.targets, self.target_weights, self.references)
         if not 0 < self.plateau_factor < 1:
             given = self.plateau_factor
             raise ValueError(f"train.plateau_factor: is {given}; give a number between 0 and 1")
@@ -70,11 +75,12 @@ class Training:
     def groups(self) -> list[list[int]]:
         """The seeds, those that are trained as one computation together.
 
-        A compiled model, and a learning rate that follows the validation of one model, are
-        trained one after the other.
+        A compiled model, a potential, and a learning rate that follows the validation of one model
+        are trained one after the other.
         """
         seeds = list(range(self.seed, self.seed + self.seeds))
-        if self.together and not self.compile and self.schedule != "plateau":
+        alone = self.compile or self.schedule == "plateau" or self.targets is not None
+        if self.together and not alone:
             return [seeds]
         return [[seed] for seed in seeds]
 
@@ -85,3 +91,32 @@ class Training:
             f"seed-{seeds[0]}" if len(seeds) == 1 else f"seeds-{seeds[0]}-{seeds[-1]}"
             for seeds in self.groups
         ]
+
+
+#: The targets of a potential.
+TARGETS = ("energy", "forces", "stress")
+
+
+def check_potential(targets: object, weights: object, references: object) -> None:
+    """The settings of a potential: names that are known, weights that are positive numbers."""
+    if targets is None:
+        for name, given in (("target_weights", weights), ("references", references)):
+            if given is not None:
+                raise ValueError(
+                    f"train.{name}: is for potentials; give train.targets, such as [energy, forces]"
+                )
+        return
+    if isinstance(targets, str) or "energy" not in targets:  # type: ignore[operator]
+        raise ValueError(f"train.targets: is {targets!r}; give a list with energy in it")
+    for name in targets:  # type: ignore[attr-defined]
+        _check_target("targets", name, TARGETS)
+    for name, weight in (weights or {}).items():  # type: ignore[attr-defined]
+        _check_target("target_weights", name, targets)  # type: ignore[arg-type]
+        check_positive(f"train.target_weights.{name}", weight)
+
+
+def _check_target(option: str, name: object, known: Sequence[str]) -> None:
+    if name not in known:
+        near = closest(str(name), list(known))
+        hint = f"did you mean {near!r}?" if near else f"choose from {', '.join(known)}"
+        raise ValueError(f"train.{option}: {name!r} is not known; {hint}")

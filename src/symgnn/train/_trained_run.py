@@ -19,10 +19,12 @@ import symgnn.data
 from symgnn._argument_checks import unknown_name
 from symgnn.data._rescaling import AtScale, at_scale
 from symgnn.data._task import Splits, Task
-from symgnn.nn import Model
+from symgnn.data.files._file_structure import require
+from symgnn.nn import Model, Potential
 from symgnn.store import read_json, write_json, write_whole
 from symgnn.train import _run_data as run_data
 from symgnn.train._baseline import Baseline
+from symgnn.train._calculator import calculator_of
 from symgnn.train._checkpoint import fitting
 from symgnn.train._checkpointing import Group
 from symgnn.train._config import OWN_MODEL, Config
@@ -31,6 +33,7 @@ from symgnn.train._loader import READ, Batches, GraphDataset, loader
 from symgnn.train._metrics import Metrics, Scaler, as_rows
 from symgnn.train._missing import may_miss
 from symgnn.train._outcomes import Outcomes
+from symgnn.train._potential_rows import PotentialRows
 from symgnn.train._prepare import (
     Facts,
     check_answers,
@@ -114,6 +117,47 @@ class Run(nn.Module):
     def model(self) -> nn.Module:
         """That of the first seed, which reads scaled coordinates and gives standardised numbers."""
         return self.models[0]
+
+    @property
+    def potentials(self) -> list[Potential]:
+        """Of a run that was trained on energies: the potential of each seed."""
+        found = [model.potential for model in self.models if isinstance(model, PotentialRows)]
+        if not found:
+            raise ValueError(
+                f"run: was trained on {self.task.level} targets; train it on energies, such as "
+                "symgnn.fit(atoms, 'combined', targets=['energy', 'forces'])"
+            )
+        return found
+
+    def calculator(self, *, skin: float = 0.5, precision: str | None = None) -> Any:
+        """The potentials of the run as a calculator of ASE: `atoms.calc = run.calculator()`.
+
+        Args:
+            skin: Neighbours are listed so much farther than the cutoff, in Angstrom, and searched
+                again when an atom has moved by half of it.
+            precision: "32" or "64"; that of the training if not given.
+
+        Returns:
+            A calculator with energy, forces and stress, the mean over the seeds; with several,
+            `calc.results` has `energy_deviation` and `forces_deviation` too.
+        """
+        require("ase", "atoms", "calculator")
+        potentials = self.potentials
+        known = self.facts.potential or {}
+        reading = self.record.get("about", {}).get("read", {})
+        cutoff = self.config.model.get("cutoff") or reading.get("radius")
+        if cutoff is None or not known:
+            raise ValueError(
+                "calculator: the run does not say how atoms were joined; train it on files or "
+                "ase.Atoms, with model.cutoff"
+            )
+        return calculator_of(
+            potentials,
+            cutoff=float(cutoff),
+            elements=known["elements"],
+            skin=skin,
+            precision=precision,
+        )
 
     @property
     def scaler(self) -> Scaler:
@@ -296,7 +340,7 @@ class Run(nn.Module):
     def _dropped(self) -> list[str]:
         """The values that the models do not read."""
         model = self.model
-        assert isinstance(model, Model)
+        assert isinstance(model, Model | PotentialRows)
         return [*dropped(self.config), *model.unread]
 
     @property
@@ -304,7 +348,10 @@ class Run(nn.Module):
         return next(self.parameters()).dtype
 
     def _outputs(self, data: Data) -> Tensor:
-        """`[S, rows, outputs]` in units."""
+        """`[S, rows, outputs]` in units; of potentials the energies `[S, G, 1]` in eV."""
+        if self.task.level == "potential":
+            each = [potential(data, forces=False).energy for potential in self.potentials]
+            return torch.stack(each).unsqueeze(-1)
         raw = torch.stack([model(data) for model in self.models])
         if self.task.kind == "classification":
             return raw.softmax(-1)

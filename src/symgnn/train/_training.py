@@ -33,6 +33,7 @@ from symgnn.train._lost_process import naming_lost_processes
 from symgnn.train._metrics import names_of
 from symgnn.train._missing import check_monitor
 from symgnn.train._outcomes import Outcomes
+from symgnn.train._potential_rows import PotentialRows
 from symgnn.train._prepare import (
     Facts,
     NodeTypes,
@@ -140,7 +141,14 @@ def train(
 def prepare(config: Config, splits: Splits, make: Callable[[], Model] | None = None) -> Setting:
     """Measure the data, build the model, and check all that can be checked before training."""
     types = NodeTypes.of(config) if make is None else None
-    facts = measure(splits, dropped(config), config.train.standardise, types)
+    train = config.train
+    if (splits.task.level == "potential") != (train.targets is not None):
+        given = "is missing" if train.targets is None else f"is {list(train.targets)}"
+        raise ValueError(
+            f"train.targets: {given}, but y is of level {splits.task.level!r}; give targets such "
+            "as [energy, forces] for energies of atoms, and for these alone"
+        )
+    facts = measure(splits, dropped(config), train.standardise, types, train.references)
     if make is None:
         facts = averaged(facts, config, splits)
         make = partial(make_model, config, splits.task, facts.told)
@@ -160,6 +168,7 @@ def start_problem(setting: Setting) -> str | None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setting.config.train.seed)
         model = setting.make()
+    model = model.network if isinstance(model, PotentialRows) else model
     graphs, count, room = setting.graphs["train"], 0, EXAMPLE_ANGLES
     while count < min(len(graphs), EXAMPLE_GRAPHS):
         graph = graphs[count]

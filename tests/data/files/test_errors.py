@@ -160,11 +160,13 @@ def test_periodic_boundaries_are_refused(tmp_path: Path) -> None:
     box = ase.Atoms("Cu4", [[0, 0, 0], [0, 1.8, 1.8], [1.8, 0, 1.8], [1.8, 1.8, 0]], cell=[3.6] * 3)
     box.pbc = (True, True, False)
     ase.io.write(tmp_path / "copper.xyz", box, format="extxyz")
-    message = r"copper\.xyz: pbc: it is periodic along a, b, which no block reads; pass cell='drop'"
+    message = r"copper\.xyz: pbc: it is periodic along a, b; pass cell='keep' to join atoms through"
     with pytest.raises(ValueError, match=message) as error:
-        read(tmp_path)
+        read(tmp_path, cell="refuse")
     one_line(error)
     assert read(tmp_path, cell="drop")[0].num_edges == 12
+    with pytest.raises(ValueError, match="pbc: the k nearest are not searched through the walls"):
+        read(tmp_path, k=4)
 
 
 # ---------------------------------------------------------------- options
@@ -184,7 +186,7 @@ def test_periodic_boundaries_are_refused(tmp_path: Path) -> None:
         ({"edges": "given"}, r"ammonia\.xyz: edges: is 'given', but it has no edges"),
         ({"k": 0}, "k: is 0; give a whole number of at least 1"),
         ({"radius": -1.0}, "r: is .*; give a finite number of at least 0"),
-        ({"cell": "wrap"}, "cell: 'wrap' is not known; choose from refuse, drop"),
+        ({"cell": "wrap"}, "cell: 'wrap' is not known; choose from keep, refuse, drop"),
         ({"on_error": "ignore"}, "on_error: 'ignore' is not known; choose from raise, skip"),
         ({"level": "atom"}, "level: 'atom' is not known"),
         ({"kind": "classify"}, "kind: 'classify' is not known; did you mean 'classification'"),

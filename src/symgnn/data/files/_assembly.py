@@ -19,7 +19,7 @@ from symgnn.data.files._graph_list import Troubles
 from symgnn.progress import bar
 
 #: Attributes of edges that a PyG graph may have, besides `edge_attr`.
-OF_EDGES = ("edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology")
+OF_EDGES = ("edge_shift", "edge_weight", "edge_type", "angle_attr", "ray_ranks", "topology")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class GraphForm:
     edge_features: Sequence[str]
     scale: float
     targets: frozenset[str] = frozenset()  # which no graph has besides as its y
+    periodic: bool = False  # whether any of them has a cell, so that all have shifts of edges
 
 
 def feature_names(
@@ -103,8 +104,8 @@ def graph_of(structure: FileStructure, y: np.ndarray | None, form: GraphForm) ->
     exact = torch.as_tensor(structure.pos, dtype=torch.float64)
     pos = exact.float()
     try:
-        edge_index, own = joined(structure, exact, form.edges, form.radius, form.k)
-        check_resolution(exact, pos, edge_index)
+        edge_index, own, shift = joined(structure, exact, form.edges, form.radius, form.k)
+        check_resolution(exact, pos, edge_index, shift)
     except ValueError as error:
         raise type(error)(f"{structure.where}: {error}") from None
     arrays = {
@@ -124,16 +125,29 @@ def graph_of(structure: FileStructure, y: np.ndarray | None, form: GraphForm) ->
         if key in values:
             values[key] = values[key].float()
     graph = Data(pos=pos, edge_index=edge_index, name=structure.name, **values)
+    if not own and (form.periodic or shift is not None):
+        n = pos.shape[1]
+        graph.edge_shift = pos.new_zeros(edge_index.shape[1], n) if shift is None else shift.float()
+        if "cell" not in graph:  # a molecule among crystals
+            graph.cell, graph.pbc = pos.new_zeros(1, n, n), torch.zeros(1, n, dtype=torch.bool)
     for name in LENGTHS:
         if name in graph:
             graph[name] = graph[name] * form.scale
     return stamp(graph, form.scale)
 
 
-def check_resolution(exact: torch.Tensor, pos: torch.Tensor, edge_index: torch.Tensor) -> None:
+def check_resolution(
+    exact: torch.Tensor, pos: torch.Tensor, edge_index: torch.Tensor, shift: torch.Tensor | None
+) -> None:
     """Coordinates in float32 have edges as long as they were."""
-    for source, target in edge_index.split(1 << 20, dim=1):
-        lengths, rounded = ((p[source] - p[target]).norm(dim=1) for p in (exact, pos.double()))
+    whole = exact.new_zeros(()) if shift is None else shift
+    for start in range(0, edge_index.shape[1], 1 << 20):
+        source, target = edge_index[:, start : start + (1 << 20)]
+        moved = whole if shift is None else whole[start : start + (1 << 20)]
+        lengths, rounded = (
+            (p[source] + s - p[target]).norm(dim=1)
+            for p, s in ((exact, moved), (pos.double(), moved.float().double()))
+        )
         wrong = (lengths - rounded).abs() > 1e-3 * lengths
         if bool(wrong.any()):
             raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from symgnn.data.files._declared import check_declared
 from symgnn.data.files._file_structure import FileStructure, How, Piece
+from symgnn.graphs.periodic import check_cell
 
 #: Endings that are taken from a folder. Other files that ASE reads are named one by one.
 SUFFIXES = (
@@ -137,8 +138,8 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> FileStructure:
     if atoms.pbc.any() and how.cell == "refuse":
         axes = ", ".join(axis for axis, periodic in zip("abc", atoms.pbc, strict=True) if periodic)
         raise ValueError(
-            f"pbc: it is periodic along {axes}, which no block reads; pass cell='drop' to take the "
-            "atoms as they are, without neighbours across the cell"
+            f"pbc: it is periodic along {axes}; pass cell='keep' to join atoms through the walls "
+            "of the cell, or cell='drop' to take them as they are, without neighbours across it"
         )
     stem = piece.path.stem
     results = atoms.calc.results if atoms.calc is not None else {}
@@ -155,6 +156,10 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> FileStructure:
     named = _said(piece.content, how.id) or atoms.info.get(how.id)
     if named is None or isinstance(named, bool):
         named = f"{stem}-{frame}" if frame else stem
+    extra = {}
+    if atoms.pbc.any() and how.cell == "keep":
+        check_cell(atoms.cell.array, atoms.pbc, 3)
+        extra = {"cell": atoms.cell.array[None].copy(), "pbc": atoms.pbc[None].copy()}
     return FileStructure(
         str(named),
         piece.where if piece.place or not frame else f"{piece.path}, frame {frame}",
@@ -162,4 +167,5 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> FileStructure:
         z=atoms.numbers,
         aliases=() if frame else (stem, piece.path.name),
         values={"graph": graph, "node": node, "edge": {}},
+        extra=extra,
     )

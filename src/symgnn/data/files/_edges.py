@@ -13,6 +13,7 @@ from symgnn._argument_checks import unknown_name
 from symgnn.data.files._file_structure import FileStructure, require
 from symgnn.graphs.checks import check_edges
 from symgnn.graphs.neighbours import knn_graph, radius_graph
+from symgnn.graphs.periodic import periodic_graph
 
 Edges = Literal["bonds", "distances", "mesh", "radius", "neighbours", "given"]
 NEAREST = 8
@@ -56,31 +57,49 @@ def edges_used(structure: FileStructure, edges: str | None) -> str:
 
 def joined(
     structure: FileStructure, pos: Tensor, edges: str | None, radius: float | None, k: int | None
-) -> tuple[Tensor, bool]:
-    """Edges `[2, E]` of `pos [N, n]`, and whether they are the file's own, features and all."""
+) -> tuple[Tensor, bool, Tensor | None]:
+    """Edges `[2, E]` of `pos [N, n]`, whether they are the file's own, features and all, and the
+    shifts `[E, n]` of edges through the walls of a cell, where it has one.
+    """
     has = structure.joined
     asked, edges = edges, edges_used(structure, edges)
     if edges == "radius":
         assert radius is not None
-        return radius_graph(pos, radius), False
+        return _within(structure, pos, radius)
     if edges == "neighbours":
-        return knn_graph(pos, NEAREST if k is None else k), False
+        if structure.is_periodic:
+            raise ValueError(
+                "pbc: the k nearest are not searched through the walls of a cell; pass radius=..., "
+                "or cell='drop'"
+            )
+        return knn_graph(pos, NEAREST if k is None else k), False, None
     if edges == has or (edges == "given" and has):
         edge_index = torch.tensor(structure.edges)
         check_edges(edge_index, len(pos))
-        return edge_index, True
+        return edge_index, True, None
     if edges == "distances" and structure.z is not None:
-        return bonds(pos, torch.as_tensor(structure.z)), False
+        return bonds(structure, pos, torch.as_tensor(structure.z))
     if edges == "mesh" and structure.face is not None:
         face = torch.as_tensor(structure.face)
-        return FaceToEdge()(Data(face=face, num_nodes=len(pos))).edge_index, False
+        return FaceToEdge()(Data(face=face, num_nodes=len(pos))).edge_index, False, None
     lacks = {"distances": "atoms", "mesh": "faces", "given": "edges"}[edges]
     raise NoSuchEdgesError(
         f"edges: is {asked!r}, but it has no {lacks}; pass radius=... or k={NEAREST}"
     )
 
 
-def bonds(pos: Tensor, z: Tensor) -> Tensor:
+def _within(
+    structure: FileStructure, pos: Tensor, radius: float
+) -> tuple[Tensor, bool, Tensor | None]:
+    """All pairs within a radius, through the walls of the cell where it repeats."""
+    if not structure.is_periodic:
+        return radius_graph(pos, radius), False, None
+    cell, pbc = structure.extra["cell"], structure.extra.get("pbc", True)
+    index, shift = periodic_graph(pos, torch.as_tensor(cell), radius, torch.as_tensor(pbc))
+    return index, False, shift
+
+
+def bonds(structure: FileStructure, pos: Tensor, z: Tensor) -> tuple[Tensor, bool, Tensor | None]:
     """Pairs of atoms near enough for a bond, `[2, E]`, of `pos` in Angstrom."""
     require("ase", "molecules", "bonds from distances")
     from ase.data import covalent_radii
@@ -88,7 +107,9 @@ def bonds(pos: Tensor, z: Tensor) -> Tensor:
     if not 0 < int(z.min()) <= int(z.max()) < len(covalent_radii):
         raise ValueError(f"z: holds {int(z.min())} to {int(z.max())}; these are no atomic numbers")
     radii = torch.as_tensor(covalent_radii, dtype=pos.dtype)[z]
-    near = radius_graph(pos, 2 * BOND * float(radii.max()))
+    near, own, shift = _within(structure, pos, 2 * BOND * float(radii.max()))
     source, target = near
-    apart = (pos[source] - pos[target]).norm(dim=1)
-    return near[:, apart <= BOND * (radii[source] + radii[target])]
+    rays = pos[source] - pos[target]
+    apart = (rays if shift is None else rays + shift).norm(dim=1)
+    bonded = apart <= BOND * (radii[source] + radii[target])
+    return near[:, bonded], own, None if shift is None else shift[bonded]

@@ -50,6 +50,11 @@ class FileStructure:
     smiles: str = ""  # of a molecule
 
     @property
+    def is_periodic(self) -> bool:
+        """Whether it has a cell that repeats."""
+        return "cell" in self.extra and bool(np.any(self.extra.get("pbc", True)))
+
+    @property
     def called(self) -> str:
         """Its name, and where it is a molecule its SMILES."""
         smiles = self.extra.get("smiles")
@@ -122,7 +127,7 @@ class How:
     positions: tuple[str, ...] = ()
     conformers: bool | None = None
     directed: bool = False
-    cell: str = "refuse"
+    cell: str = "keep"
     seed: int = 0
 
 

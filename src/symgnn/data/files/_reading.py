@@ -61,7 +61,7 @@ def read(
     edge_features: Names | None = None,
     elements: Names | None = None,
     units: str | None = None,
-    cell: str = "refuse",
+    cell: str = "keep",
     conformers: bool | None = None,
     scale: float = 1.0,
     seed: int = 0,
@@ -85,7 +85,8 @@ def read(
         id: the column, or the value in a file, that names a structure.
         level: "graph", "node" or "edge", if it is not plain from the columns; "coordinates" for
             points; "node-vectors" or "graph-vectors" for vectors, which turn with the coordinates
-            and do not move with them: arrays of n numbers such as `forces`, or n columns each.
+            and do not move with them: arrays of n numbers such as `forces`, or n columns each;
+            "potential" for `columns=["energy", "forces", "stress"]` in eV and Angstrom, together.
         kind: "regression" or "classification"; if left out, text is a class.
         lengths: whether vectors are lengths, or lengths over time, so that `units` and `scale`
             apply to them as to coordinates; if left out, those called displacements or velocities.
@@ -108,7 +109,8 @@ def read(
         elements: the elements that have a column in `x`; those that occur, if left out.
         units: of the coordinates of atoms: "angstrom", "bohr", "nm" or "pm". They are converted to
             Angstrom. If left out, they have to look like Angstrom.
-        cell: "refuse" or "drop" periodic boundaries.
+        cell: "keep" periodic boundaries, by edges through the walls of the cell (`edge_shift`, and
+            graphs have `cell [1, 3, 3]` and `pbc [1, 3]`); "drop" or "refuse" them.
         conformers: whether RDKit makes new coordinates for an SDF; for SMILES it always does.
         scale: all coordinates, and velocities `vel`, are multiplied by this at the end; graphs
             carry it as `pos_scale`.
@@ -129,8 +131,8 @@ def read(
         (18, torch.Size([1, 1]))
     """
     edges = check_choice(edges, radius, k)
-    if cell not in ("refuse", "drop"):
-        raise ValueError(f"cell: {cell!r} is not known; choose from refuse, drop")
+    if cell not in ("keep", "refuse", "drop"):
+        raise ValueError(f"cell: {cell!r} is not known; choose from keep, refuse, drop")
     flags = {"directed": directed, "conformers": conformers, "lengths": lengths}
     for name, flag in {**flags, "invariant": invariant}.items():
         if flag not in (True, False, None):
@@ -156,6 +158,8 @@ def read(
     if not structures:
         reason = _first(troubles.reasons) or "no files or graphs were given"
         raise ValueError(f"path: nothing could be read; {reason}")
+    if level == "potential":
+        _check_lengths(units, scale)
     length = to_angstrom(structures, units)
     ys, task, unclear = attach(structures, asked, troubles)
     if task is not None:
@@ -183,8 +187,9 @@ def read(
             structures, "edge", listed(edge_features, "edge_features"), no_features
         ),
     }
+    periodic = any(structure.is_periodic for structure in structures)
     form = GraphForm(
-        edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for)
+        edges, radius, k, found, names["node"], names["edge"], scale, frozenset(asked_for), periodic
     )
     graphs, structures = assemble(structures, ys, form, troubles, progress)
     if not graphs:
@@ -226,6 +231,16 @@ def read(
         metadata=known,
         missing=missing,
     )
+
+
+def _check_lengths(units: str | None, scale: float) -> None:
+    """Forces are derivatives by coordinates in Angstrom."""
+    if units not in (None, "angstrom") or scale != 1.0:
+        name, given = ("units", units) if units not in (None, "angstrom") else ("scale", scale)
+        raise ValueError(
+            f"{name}: is {given!r}, but a potential has energies in eV and lengths in Angstrom; "
+            "convert the files, and leave it out"
+        )
 
 
 def listed(names: Names | None, option: str) -> list[str] | None:

@@ -156,8 +156,10 @@ def _splits(
     if missing not in (None, "error", "mask"):
         raise ValueError(unknown_name("missing", missing, ("error", "mask"), "known"))
     chosen = [[graphs[index] for index in part] for part in parts]
+    if task.level == "potential" and scale not in (None, 1.0):
+        raise ValueError(f"scale: is {scale}, but forces are by Angstrom; leave it out")
     if scale is None:
-        scale = unit_scale(chosen[0])
+        scale = 1.0 if task.level == "potential" else unit_scale(chosen[0])
     check_positive("scale", scale, "1.0 to change nothing")
     train, validation, test = ([scaled(graph, scale, task) for graph in part] for part in chosen)
     in_all = common_scale([train])
@@ -181,7 +183,9 @@ def unit_scale(graphs: Sequence[Data]) -> float:
 def edge_lengths(graph: Data) -> Tensor:
     """`[E]`."""
     source, target = graph.edge_index
-    return (graph.pos[source] - graph.pos[target]).norm(dim=1)
+    rays = graph.pos[source] - graph.pos[target]
+    shift = graph.get("edge_shift")
+    return (rays if shift is None else rays + shift).norm(dim=1)
 
 
 def scaled(graph: Data, scale: float, task: Task) -> Data:

@@ -16,6 +16,7 @@ from symgnn.data.files._csv_table import CsvTable, read_table
 from symgnn.data.files._features import as_columns
 from symgnn.data.files._file_structure import FileStructure
 from symgnn.data.files._graph_list import Troubles
+from symgnn.data.files._potential_targets import potential_targets
 from symgnn.data.files._target_types import Cells, Found, classes_of, kind_of, label_of, numbers_of
 from symgnn.data.files._vector_targets import Column, all_lengths, refuse_invariant, vectors_of
 
@@ -79,6 +80,10 @@ def attach(
     Numbers that look like vectors are refused at a level without vectors. If they are the `y` that
     graphs happen to have, and nothing was asked for, there is no task but the reason.
     """
+    if asked.level == "potential":
+        if asked.table is not None:
+            raise ValueError("targets: energies and forces are read from the files themselves")
+        return *potential_targets(structures, asked.columns, asked.missing, troubles), ""
     if asked.table is None:
         found = _own(structures, asked, troubles)
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -32,8 +33,9 @@ def to_angstrom(structures: Sequence[FileStructure], units: str | None) -> float
     else:
         for structure in molecules:
             structure.pos = structure.pos * UNITS[units]
-            if "vel" in structure.extra:
-                structure.extra["vel"] = structure.extra["vel"] * UNITS[units]
+            for name in ("vel", "cell", "edge_shift"):
+                if name in structure.extra:
+                    structure.extra[name] = structure.extra[name] * UNITS[units]
         return UNITS[units]
     return 1.0
 
@@ -65,8 +67,15 @@ def spacing(structure: FileStructure) -> float | None:
     from ase.data import covalent_radii
 
     z = structure.z
-    if z is None or len(z) < 2 or z.min() < 1 or z.max() >= len(covalent_radii):
+    alone = z is None or len(z) < (1 if structure.is_periodic else 2)
+    if z is None or alone or z.min() < 1 or z.max() >= len(covalent_radii):
         return None
-    distance, near = cKDTree(structure.pos).query(structure.pos, k=2)
+    points = structure.pos
+    if structure.is_periodic:
+        cell = np.reshape(structure.extra["cell"], (-1, points.shape[1]))
+        pbc = np.broadcast_to(np.reshape(structure.extra.get("pbc", True), -1), len(cell))
+        images = itertools.product(*(sorted(range(-1, 2), key=abs) if p else (0,) for p in pbc))
+        points = np.concatenate([structure.pos + np.array(image) @ cell for image in images])
+    distance, near = cKDTree(points).query(structure.pos, k=2)
     radii = covalent_radii[z]
-    return float(np.median(distance[:, 1] / (radii + radii[near[:, 1]])))
+    return float(np.median(distance[:, 1] / (radii + radii[near[:, 1] % len(z)])))

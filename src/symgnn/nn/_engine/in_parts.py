@@ -71,13 +71,21 @@ class PartsEngine(WholeEngine):
             return new
         assert isinstance(new, AngleParts)
         rows_of, old = new.rows_of, state.a if update.after.residual else None
+        fading = self._fading(update, state)
 
         def compute(part: Part) -> Tensor:
             before = None if old is None else cast(AngleParts, old).rows_of(part)
-            return update.gated(update.activated(rows_of(part)), before)
+            weight = None if fading is None else _angle_weights(fading, part)
+            return update.gated(update.activated(rows_of(part)), before, weight)
 
         like = new.rows
         return AngleParts(state.topology, compute, like, self.chunks)
+
+    def _fading(self, update: Update, state: State) -> SharedRows | None:
+        """The envelope on the rays, for parts to read."""
+        if update.envelope is None:
+            return None
+        return self.chunks.table(on_rays(update.envelope, False, state))
 
     def _mlp(self, update: Update, state: State) -> Values:
         if update.domain == "angle":
@@ -121,6 +129,7 @@ class PartsEngine(WholeEngine):
         more = None if added is None else self.chunks.table(added)
         assert topology.rays is not None
         both = topology.rays.both
+        fading = self._fading(update, state) if plan.plain else None
 
         def compute(part: Part) -> Tensor:
             first, last = 2 * part.cut.rays.start, 2 * part.cut.rays.stop
@@ -128,7 +137,8 @@ class PartsEngine(WholeEngine):
             rays = rays if more is None else rays + more.rows(part.cut.rays)
             here = [(read(part), each) for read, each in zip(readers, maps, strict=True)]
             movement = part.pairs.both if plan.ends == 2 else part.pairs.near
-            return phi.finish(assemble(unstacked(rays, len(phi.bias)), movement, here))
+            hidden = phi.finish(assemble(unstacked(rays, len(phi.bias)), movement, here))
+            return hidden if fading is None else hidden * _angle_weights(fading, part)
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else len(phi.bias))
         folds = plan.folds and not torch.is_autocast_enabled(like.device.type)
@@ -139,6 +149,9 @@ class PartsEngine(WholeEngine):
         readers, maps, given = self._readers(update, state)
         width = len(phi.bias)
         table = chunks.table(unstacked(node_table(given), width))
+        fading = None
+        if update.envelope is not None and plan.plain:
+            fading = _rows_of_edges(chunks, state.get(update.envelope).rows)
 
         def compute(part: EdgePart) -> Tensor:
             if plan.ends == 2:
@@ -147,7 +160,8 @@ class PartsEngine(WholeEngine):
                 hidden = table.rows(part.ends[::2] // 2)
             for read, each in zip(readers, maps, strict=True):
                 hidden = hidden + linear(read(part), each)
-            return phi.finish(hidden)
+            hidden = phi.finish(hidden)
+            return hidden if fading is None else hidden * fading(part)
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)
         folds = plan.folds and not torch.is_autocast_enabled(like.device.type)
@@ -185,6 +199,12 @@ class PartsEngine(WholeEngine):
     def _in_parts(self, given: Input, update: Update, state: State) -> Tensor | AngleParts:
         value = state.get(given) if given.domain == "angle" else None
         return value if isinstance(value, AngleParts) else self._at_home(given, update, state)
+
+
+def _angle_weights(fading: SharedRows, part: Part) -> Tensor:
+    """The product of the envelopes of both rays of the angles of a part `[angles, 1]`."""
+    rays = fading.rows(part.cut.rays)
+    return move(rays, part.pairs.near) * move(rays, part.pairs.far)
 
 
 def _rows_of_rays(table: SharedRows, part: Part) -> Tensor:

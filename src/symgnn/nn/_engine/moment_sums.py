@@ -110,6 +110,8 @@ class _NodeSums(torch.autograd.Function):
         wanted = [k for k in range(5) if ctx.needs_input_grad[k]]
         if torch.is_grad_enabled():  # for a second derivative
             with torch.enable_grad():
+                # as tensors of their own: factors of a later layer depend on the same monomials
+                given = tuple(each.view_as(each) for each in given)  # type: ignore[assignment]
                 out = plain_sums(*given, ctx.sizes)
             found = torch.autograd.grad(out, [given[k] for k in wanted], grad, create_graph=True)
             grads: list[Tensor | None] = [None] * 6

@@ -120,6 +120,14 @@ class Moments:
             on_rays = empty.index_copy(0, stars.place, on_rays)
         return rows + on_rays
 
+    def weighted(self, factors: Tensor, on_rays: Tensor) -> Tensor:
+        """The factors `[P, w]` times a number for each ray `[R, 1]`."""
+        on_rays = on_rays.to(factors.dtype)
+        if self.padded:
+            stars = stars_of(self.topology)
+            on_rays = on_rays.new_zeros(stars.rows, 1).index_copy(0, stars.place, on_rays)
+        return factors * on_rays
+
     def made(self, degree: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """The monomials `[M, P]` and the powers `[degree + 1, P]` of all rays."""
         key = (degree, dtype)

@@ -109,6 +109,7 @@ def plan_of(update: Update) -> Plan:
         and last.in_features <= last.out_features
         and plain,
         domain == "angle"
+        and update.envelope is None
         and isinstance(phi, MLP)
         and mlp
         and type(phi).finish is MLP.finish

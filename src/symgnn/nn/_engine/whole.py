@@ -56,7 +56,8 @@ class WholeEngine(Reference):
             return new
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
         ungated = update.activated(new.rows)
-        rows = update.gated(ungated, None if old is None else old.rows)
+        weight = self.weights(update, state)
+        rows = update.gated(ungated, None if old is None else old.rows, weight)
         return LazyValues(state.topology, update.domain, rows, ungated=ungated)
 
     # ---------------------------------------------------------------- an additive form
@@ -65,12 +66,14 @@ class WholeEngine(Reference):
         phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
         if plan.concatenates and few(phi.bias, topology.size(update.domain)):
             hidden = phi.finish(self._concatenated(update, state))
+            hidden = self._faded(hidden, update, state)
             return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read)
         given = self._given(update, state)
         folds = plan.folds and not torch.is_autocast_enabled(given.bias.device.type)
         if plan.tiles and self._worth_tiles(update, state, given):
             return self._tiled(update, given, folds)
         hidden = phi.finish(first_half(given))
+        hidden = self._faded(hidden, update, state)
         return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read, folds)
 
     def _concatenated(self, update: Update, state: State) -> Tensor:
@@ -90,6 +93,21 @@ class WholeEngine(Reference):
                     rows = rows.index_select(0, index)
             found.append(rows if rows.dtype == first.weight.dtype else rows.to(first.weight.dtype))
         return first(torch.cat(found, 1) if len(found) > 1 else found[0])
+
+    def _faded(self, hidden: Tensor, update: Update, state: State) -> Tensor:
+        """Hidden rows times their envelope, with which the last map commutes, having no bias."""
+        weight = self.weights(update, state) if update.plan.plain else None
+        return hidden if weight is None else hidden * weight.to(hidden.dtype)
+
+    def weights(self, update: Update, state: State) -> Tensor | None:
+        """The envelope of each row of an update `[rows, 1]`; None without."""
+        if update.envelope is None:
+            return None
+        if update.domain == "edge":
+            return state.get(update.envelope).rows
+        ends, rays = state.topology.pairs, on_rays(update.envelope, False, state)
+        assert ends is not None
+        return move(rays, ends.near) * move(rays, ends.far)
 
     def _given(self, update: Update, state: State) -> Given:
         """The tensors of an update of an additive form."""
@@ -165,6 +183,8 @@ class WholeEngine(Reference):
         moments = moments_of(phi.product, state)
         table = unstacked(node_table(given), len(given.bias))
         factors = moments.factors(table, ray_table(given))
+        if update.envelope is not None:
+            factors = moments.weighted(factors, on_rays(update.envelope, False, state))
         return MomentValues(topology, lambda to: phi.total(moments, factors, to=to))
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:

@@ -1,0 +1,270 @@
+"""Energies of atoms with forces and stress: derivatives of one invariant number per graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from symgnn.geometry.symmetry import Symmetry
+from symgnn.graphs import Topology
+from symgnn.nn.model import Model
+from symgnn.nn.node_types import ATOMS, check_types
+
+#: Rows and columns of the components of a symmetric matrix in Voigt's order, by dimension.
+VOIGT = {
+    1: ((0,), (0,)),
+    2: ((0, 1, 0), (0, 1, 1)),
+    3: ((0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1)),
+}
+
+
+class EnergyForces(NamedTuple):
+    """Energies `[G]`, those of the atoms `[N]` in float64, forces `[N, n]`, stress `[G, 6]`.
+
+    Stress is that of ASE: the derivative of the energy by the strain over the volume of the cell,
+    in the order xx, yy, zz, yz, xz, xy; NaN for a graph without a cell. What was not asked for is
+    None.
+    """
+
+    energy: Tensor
+    energies: Tensor
+    forces: Tensor | None = None
+    stress: Tensor | None = None
+
+
+class Potential(nn.Module):
+    """A network for nodes as a potential energy: `E = sum_i (scale v_i + reference(z_i))`.
+
+    Forces are minus the derivative of the energy by the coordinates, and stress is that by a strain
+    of coordinates and cell over its volume, so both are exactly those of the energy, and
+    both can be differentiated again, for training or for force constants.
+
+    Args:
+        model: A model of `build(..., task="node", outputs=1, graph_state=False)` that
+            translations and rotations leave unchanged. For energies without jumps, build it with
+            `envelope=True, cutoff=...`, and with `cosines=True` if it reads angles.
+        references: The energy of each element alone, by symbol or atomic number; 0 if not given.
+            :func:`reference_energies` finds them by least squares.
+        scale: The energy that an output of 1 stands for.
+
+    Shapes:
+        See :class:`EnergyForces`; `data` has `pos [N, n]` and `edge_index [2, E]`, in cells
+        `edge_shift [E, n]` and, for stress, `cell [G, n, n]`.
+
+    Example:
+        >>> model = symgnn.nn.build("dgn", task="node", node_types="atoms", graph_state=False)
+        >>> potential = symgnn.nn.Potential(model, references={"H": -13.6})
+        >>> pos = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 0.74]])
+        >>> edge_index, z = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1, 1])
+        >>> from torch_geometric.data import Data
+        >>> found = potential(Data(pos=pos, edge_index=edge_index, z=z))
+        >>> found.energy.shape, found.forces.shape
+        (torch.Size([1]), torch.Size([2, 3]))
+    """
+
+    references: Tensor
+    scale: Tensor
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        references: Mapping[Any, float] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        _check_model(model)
+        self.model = model
+        table = torch.zeros(ATOMS, dtype=torch.float64)
+        for element, energy in (references or {}).items():
+            table[_number(element)] = float(energy)
+        self.register_buffer("references", table)
+        self.register_buffer("scale", torch.tensor(float(scale), dtype=torch.float64))
+
+    def forward(
+        self,
+        data: Data,
+        *,
+        forces: bool = True,
+        stress: bool = False,
+        create_graph: bool | None = None,
+    ) -> EnergyForces:
+        """Energies, and forces and stress if wanted, of a graph or batch.
+
+        Args:
+            data: A `Data` or `Batch`, as the model reads it.
+            forces: Whether forces are computed.
+            stress: Whether stress is computed.
+            create_graph: Whether forces and stress can be differentiated again; if not given,
+                while training.
+        """
+        if not (forces or stress):
+            return EnergyForces(*self._energies(data, data.pos, None))
+        again = self.training if create_graph is None else create_graph
+        with torch.enable_grad():
+            pos = data.pos if data.pos.requires_grad else data.pos.detach().requires_grad_()
+            topology = self.topology(data)
+            strain, moved = None, pos
+            if stress:
+                strain, moved, topology = _strained(pos, topology)
+            energy, energies = self._energies(data, moved, topology)
+            wanted = [pos] if strain is None else [pos, strain]
+            found = torch.autograd.grad(
+                energy.sum(), wanted, create_graph=again, materialize_grads=True
+            )
+        if not again and not data.pos.requires_grad and not torch.is_grad_enabled():
+            energy, energies = energy.detach(), energies.detach()
+        virial = found[1] if stress else None
+        return EnergyForces(
+            energy,
+            energies,
+            -found[0] if forces else None,
+            None if virial is None else _stress(virial, data),
+        )
+
+    def _energies(
+        self, data: Data, pos: Tensor, topology: Topology | None
+    ) -> tuple[Tensor, Tensor]:
+        """The energy of each graph `[G]` and of each atom `[N]`, in float64."""
+        topology = self.topology(data) if topology is None else topology
+        given = {name: data.get(name) for name in ("x", "edge_attr", "angle_attr", "u")}
+        z = data.get("z")
+        read = z if self.model.needs_types else None
+        rows = self.model(pos=pos, topology=topology, z=read, **given).squeeze(-1)
+        energies = rows.double() * self.scale
+        if z is not None:
+            energies = energies + self.references[check_types(z, ATOMS, topology)]
+        elif bool((self.references != 0).any()):
+            raise ValueError(
+                "z: is missing; reference energies need the atomic number of each atom"
+            )
+        energy = energies.new_zeros(topology.num_graphs).index_add(0, topology.batch, energies)
+        return energy, energies
+
+    def topology(self, data: Data) -> Topology:
+        """The topology of a graph, as :meth:`Model.topology`."""
+        return self.model.topology(data)
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """The transformations that keep the energy; forces turn with them."""
+        return self.model.symmetry
+
+    def _apply(self, function, recurse: bool = True):  # type: ignore[no-untyped-def]
+        """Moves between devices; energies stay in float64, whatever the type of the model."""
+        kept = {"references": self.references, "scale": self.scale}
+        super()._apply(function, recurse)
+        for name, buffer in kept.items():
+            setattr(self, name, buffer.to(getattr(self, name).device))
+        return self
+
+    def __repr__(self) -> str:
+        known = int((self.references != 0).sum())
+        return f"Potential({self.model!r}, scale={float(self.scale):.4g}, references={known})"
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, Model):
+        raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")
+    if model.task != "node" or model.outputs != 1 or model.field is not None:
+        raise ValueError(
+            f"model: gives {model.outputs} numbers for task={model.task!r}; an energy is a sum "
+            "over atoms, so build it with task='node', outputs=1"
+        )
+    lacks = [kind for kind in ("translation", "rotation") if kind not in model.symmetry]
+    if lacks:
+        raise ValueError(
+            f"model: {model.network.name} is not invariant to {'s and '.join(lacks)}s, so its "
+            "energy would change as atoms move together; use dgn, agn, combined or a block of them"
+        )
+    if any("graph" in block.updates for block in model._blocks()):
+        raise ValueError(
+            "graph_state: is True, so every atom reads the whole graph and energies of two copies "
+            "are not twice that of one; build the model with graph_state=False"
+        )
+
+
+def _number(element: Any) -> int:
+    """An atomic number, by itself or by its symbol."""
+    if isinstance(element, str):
+        try:
+            from ase.data import atomic_numbers
+        except ImportError:
+            raise ValueError(
+                f"references: {element!r} needs ase; install symgnn[atoms], or give atomic numbers"
+            ) from None
+        if element not in atomic_numbers:
+            raise ValueError(f"references: {element!r} is not an element")
+        return int(atomic_numbers[element])
+    if isinstance(element, bool) or not isinstance(element, int) or not 0 <= element < ATOMS:
+        raise ValueError(f"references: {element!r} is not an atomic number or a symbol")
+    return element
+
+
+def _strained(pos: Tensor, topology: Topology) -> tuple[Tensor, Tensor, Topology]:
+    """A strain of 0 for each graph `[G, n, n]`, and coordinates and shifts that it strains."""
+    n = pos.shape[1]
+    strain = pos.new_zeros(topology.num_graphs, n, n).requires_grad_()
+    even = (strain + strain.mT) / 2
+    of_nodes = even.index_select(0, topology.batch)
+    moved = pos + torch.bmm(pos.unsqueeze(1), of_nodes).squeeze(1)
+    shift = topology.edge_shift
+    if shift is not None:
+        shift = shift.to(pos.dtype)
+        of_edges = of_nodes.index_select(0, topology.edge_index[1])
+        shift = shift + torch.bmm(shift.unsqueeze(1), of_edges).squeeze(1)
+        topology = dataclasses.replace(topology, edge_shift=shift)
+    return strain, moved, topology
+
+
+def _stress(virial: Tensor, data: Data) -> Tensor:
+    """The stress in Voigt's order, of the derivative by the strain `[G, n, n]`."""
+    n = virial.shape[-1]
+    if n not in VOIGT:
+        raise ValueError(f"stress: is for up to 3 coordinates; there are {n}")
+    cell = data.get("cell")
+    if cell is None:
+        raise ValueError("cell: is missing; stress needs the cell of each graph, [G, n, n]")
+    volume = torch.linalg.det(cell.reshape(-1, n, n).to(virial.dtype)).abs()
+    rows, columns = VOIGT[n]
+    components = virial[:, list(rows), list(columns)]
+    volume = torch.where(volume > 0, volume, torch.nan).unsqueeze(-1)
+    return components / volume
+
+
+def reference_energies(
+    numbers: Sequence[Sequence[int] | Tensor], energies: Sequence[float]
+) -> dict[int, float]:
+    """The energy of each element, by least squares: `E ~ sum_i reference(z_i)`.
+
+    Args:
+        numbers: The atomic numbers of each structure.
+        energies: The energy of each structure.
+
+    Returns:
+        The energy by atomic number. Where compositions do not tell elements apart, as in one
+        compound alone, it is the solution of least norm.
+
+    Example:
+        >>> found = symgnn.nn.reference_energies([[1, 1], [1, 1, 8]], [-30.0, -110.0])
+        >>> round(found[1], 6), round(found[8], 6)
+        (-15.0, -80.0)
+    """
+    if len(numbers) != len(energies) or not len(numbers):
+        raise ValueError(
+            f"energies: there are {len(energies)} for {len(numbers)} structures; give one each"
+        )
+    rows = [np.asarray(each, dtype=np.int64) for each in numbers]
+    elements = sorted({int(z) for row in rows for z in np.unique(row)})
+    counts = np.array([[(row == z).sum() for z in elements] for row in rows], dtype=np.float64)
+    wanted = np.asarray(energies, dtype=np.float64)
+    if not np.isfinite(wanted).all():
+        raise ValueError("energies: hold a number that is not finite; leave that structure out")
+    found, *_ = np.linalg.lstsq(counts, wanted, rcond=None)
+    return {z: float(energy) for z, energy in zip(elements, found, strict=True)}

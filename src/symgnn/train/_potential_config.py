@@ -1,0 +1,64 @@
+"""Defaults of a run that trains a potential."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from symgnn.nn.architectures import ARCHITECTURES
+from symgnn.nn.inputs import Reduction, d2, kappa, theta
+from symgnn.nn.peers import PEERS
+from symgnn.nn.separable import conformal_product
+from symgnn.nn.variants import SEPARABLE
+
+#: How far atoms see each other, in Angstrom, and how many radial functions they read.
+CUTOFF, RADIAL = 5.0, 8
+
+
+def for_potential(
+    data: Mapping[str, Any],
+    model: Mapping[str, Any],
+    targets: Sequence[str] | None,
+    *,
+    reads: bool,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The sections `data` and `model` of a potential, with its defaults: atoms joined up to the
+    cutoff, through the walls of a cell; a network that embeds elements, sums over neighbours that
+    fade out, reads cosines and a radial basis, and has no state of the whole graph.
+
+    Args:
+        data, model: The sections as they were given.
+        targets: Those of the potential; None for another task, whose sections stay as they are.
+        reads: Whether graphs are made of files or atoms, not given as graphs.
+    """
+    data, model = dict(data), dict(model)
+    if targets is None:
+        return data, model
+    block = model.get("block")
+    cutoff = model.get("cutoff", CUTOFF)
+    defaults: dict[str, Any] = {"node_types": "atoms", "graph_state": False}
+    spec = {**ARCHITECTURES, **SEPARABLE}.get(str(block).lower())
+    if spec is not None:
+        home = {each.of if isinstance(each, Reduction) else each.home for each in spec.all_inputs}
+        smooth = kappa not in home and conformal_product not in home and spec.scaling is None
+        if smooth:
+            defaults |= {"cutoff": cutoff, "envelope": True}
+        if theta in home:
+            defaults["cosines"] = True
+        if d2 in home and smooth:
+            defaults["radial"] = RADIAL
+    elif str(block).lower() in PEERS:
+        defaults = {}
+    wanted = {"level": "potential", "columns": list(targets), "radius": cutoff, "elements": []}
+    wanted = wanted if reads else {}
+    for name in ("level", "columns"):
+        if name in data and name in wanted and data[name] != wanted[name]:
+            raise ValueError(
+                f"data.{name}: is {data[name]!r}, but train.targets are {list(targets)}; leave it "
+                "out"
+            )
+    if float(data.get("radius", cutoff)) < float(cutoff):
+        raise ValueError(
+            f"data.radius: is {data['radius']}, below model.cutoff, {cutoff}; give at least that"
+        )
+    return {**wanted, **data}, {**defaults, **model}
