@@ -13,7 +13,10 @@ import griffe
 log = logging.getLogger("mkdocs.plugins.griffe.symgnn")
 ROLE = re.compile(r":(?:func|class|meth|mod|attr|data):`~?(?P<name>[\w.]+)`")
 #: The packages whose `__all__` is the public face.
-ROOMS = ("geometry", "graphs", "nn", "data", "train", "audit", "report", "experiments", "bench")
+ROOMS = (
+    *("geometry", "graphs", "nn", "data", "train", "audit", "report"),
+    *("experiments", "bench", "explorer"),
+)
 SKIPPED = {"__version__"}
 
 

@@ -69,13 +69,15 @@ class TestSite:
         inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"zlib.\n", 1)[1])
         named = {line.split(" ")[0] for line in inventory.decode().splitlines()}
         missing, rooms = [], re.findall(r"^::: (\S+)", reference(), re.M)
-        for room in ("", ".geometry", ".graphs", ".nn", ".data", ".train", ".audit", ".report"):
-            module = importlib.import_module(f"symgnn{room}")
-            for name in module.__all__:
-                path = f"symgnn{room}.{name}"
+        for room in rooms:
+            module = importlib.import_module(room)
+            for name in getattr(module, "__all__", ()):
+                path = f"{room}.{name}"
                 if path not in {*named, *rooms} and name != "__version__":
                     missing.append(path)
         assert not missing
+        packages = [path.parent.name for path in (ROOT / "src" / "symgnn").glob("*/__init__.py")]
+        assert {f"symgnn.{name}" for name in packages} - {*rooms} == {"symgnn.commands"}
 
     def test_nothing_is_loaded_from_elsewhere(self, site: Path) -> None:
         found = {name: OUTSIDE.findall(text) for name, text in pages(site).items()}
