@@ -44,6 +44,7 @@ docs: $(VENV)/.installed-docs ## build the site into site/ (open site/index.html
 docs-pictures: $(VENV)/.installed-all ## draw the pictures of the documentation again
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_start_picture.py
+	$(BIN)/python docs/make_recording.py
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis

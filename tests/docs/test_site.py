@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from browsing import asked_by, errors_of, open_browser, until
+from symgnn.explorer import MOVES, networks_for
+
 ROOT = Path(__file__).parents[2]
 MISSING = "needs symgnn[docs]: "
 #: The start of an address that a page would load from elsewhere.
@@ -100,6 +103,35 @@ class TestSite:
         index = (site / "search" / "search_index.js").read_text()
         assert "Hoberman" in index
         assert "reference/nn.html#symgnn.nn.build" in index
+
+    @pytest.mark.filterwarnings("ignore::ResourceWarning")
+    def test_in_a_browser(self, site: Path) -> None:
+        """From the file system: recorded motions play, search finds, nothing fails."""
+        browser = open_browser()
+        try:
+            browser.get((site / "index.html").as_uri())
+            script = (
+                "return [...document.querySelectorAll('.motion-networks li')]"
+                ".map(e => [e.firstChild.textContent, e.className])"
+            )
+            until(browser, lambda _: browser.execute_script(script))
+            for button in browser.find_elements("css selector", ".motion-buttons button"):
+                button.click()
+                name = button.text.partition(":")[0]
+                shown = dict(browser.execute_script(script))
+                for network in networks_for(4 if "tesseract" in button.text else 3):
+                    if network.name in shown:
+                        kept = MOVES[name].kind in network.symmetry
+                        assert (shown[network.name] == "kept") == kept, (name, network.name)
+            box = browser.find_element("css selector", "input[name=query]")
+            box.click()
+            box.send_keys("redrawing")
+            found = ".md-search-result__item h1"
+            until(browser, lambda _: browser.find_elements("css selector", found))
+            assert not errors_of(browser)
+            assert not [url for url in asked_by(browser) if url.startswith("http")]
+        finally:
+            browser.quit()
 
     def test_a_broken_link_and_an_undocumented_name_are_found(
         self, mkdocs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,19 +1,12 @@
 """The explorer in a real browser: sliders move, colours agree with the symmetry, no errors."""
 
-import json
-import shutil
 import threading
 
 import pytest
 
+from browsing import asked_by, errors_of, open_browser, until
 from symgnn.explorer import MOVES, make_app, networks_for
 from symgnn.explorer._explorer_figures import COLOURS
-
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--no-first-run", "--window-size=1500,1300"),
-)
 
 
 @pytest.fixture(scope="module")
@@ -31,24 +24,10 @@ def address():
 
 @pytest.fixture(scope="module")
 def browser(address: str):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs symgnn[test]: selenium")
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("needs chromium and chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver = open_browser()
     driver.get(address)
     yield driver
     driver.quit()
-
-
-def until(browser, what):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(browser, 60, poll_frequency=0.1).until(what)
 
 
 def rows(browser) -> dict[str, tuple[str, float]]:
@@ -102,24 +81,14 @@ class TestPage:
         from selenium.webdriver.common.keys import Keys
 
         press(browser, "scale", Keys.ARROW_RIGHT, 20)
-        text = until(
-            browser,
-            lambda _: "+100 %" in (t := browser.find_element("id", "explanation").text) and t,
-        )
+        until(browser, lambda _: "+100 %" in browser.find_element("id", "explanation").text)
+        text = browser.find_element("id", "explanation").text
         assert "dilation" in text
         assert "every angle is kept" in text
         browser.find_element("id", "reset").click()
 
     def test_nothing_comes_from_elsewhere_and_nothing_fails(self, browser, address: str) -> None:
-        errors = [
-            line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "ERROR")
-        ]
-        assert not errors
-        asked = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
-        urls = {
-            one["params"]["request"]["url"]
-            for one in asked
-            if one["method"] == "Network.requestWillBeSent"
-        }
+        assert not errors_of(browser)
+        urls = asked_by(browser)
         assert urls
         assert not [url for url in urls if not url.startswith((address, "data:", "blob:"))]
