@@ -14,7 +14,7 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check -q -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo test lint format docs-pictures clean
+.PHONY: help run demo test lint format docs docs-pictures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,11 +38,16 @@ format: $(VENV)/.installed-dev ## fix what ruff can fix and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.installed-docs ## build the site into site/ (open site/index.html); broken links are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 docs-pictures: $(VENV)/.installed-all ## draw the pictures of the documentation again
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_start_picture.py
+	$(BIN)/python docs/make_recording.py
 
 clean: ## remove .venv, builds and caches
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests docs benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- installing: a file per step, so that nothing is installed twice

@@ -117,6 +117,7 @@ PURPOSES = {
     "commands": "one file per command",
     "symmetry_demo": "make demo",
     "bench": "speed claims, measured",
+    "explorer": "symgnn explore",
     "experiments": "the paper's tables and figures",
     "train": "fit, load, Run, Ensemble, one loop",
     "audit": "the symmetry of any model",

@@ -16,6 +16,7 @@ ROOT = Path(symgnn.__file__).parent
 OPTIONAL = {
     "ase",
     "vesin",
+    "dash",
     "egnn_pytorch",
     "fast_tsp",
     "matplotlib",
@@ -27,6 +28,7 @@ OPTIONAL = {
     "scipy",
     "skimage",
     "trimesh",
+    "werkzeug",
 }
 #: Where imports wait for a call, so that `symgnn --help` and `import symgnn` need no torch, and
 #: in `audit` so that an audit needs torch and numpy alone.
@@ -83,7 +85,7 @@ def test_no_two_classes_share_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "package", ["bench", "data", "data/files", "experiments", "report", "train"]
+    "package", ["bench", "data", "data/files", "experiments", "explorer", "report", "train"]
 )
 def test_modules_that_are_not_imported_from_are_private(package: str) -> None:
     """The public names are those of `__init__`; bench.document is run, not imported."""

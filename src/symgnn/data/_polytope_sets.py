@@ -20,6 +20,7 @@ AFFINE_SETS: dict[str, tuple[float, bool]] = {
     "non-orthogonal mu=1.5": (1.5, True),
     "non-orthogonal mu=3.0": (3.0, True),
 }
+#: The sets of test graphs: by which maps the polytopes were moved.
 SETS = (*AFFINE_SETS, "special-conformal")
 
 

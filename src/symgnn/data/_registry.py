@@ -135,6 +135,7 @@ class Dataset:
         ]
 
 
+#: The datasets by the names that `load` takes.
 DATASETS = {
     "qm9": Dataset(
         "molecules",

@@ -47,6 +47,7 @@ _SYMMETRIC_FIRST = tuple(
     Claim(block, how, "GN") for block in ("DGN", "AGN") for how in ("below", "sooner than")
 )
 
+#: The experiments on datasets, by name.
 EXPERIMENTS = {
     each.name: each
     for each in (

@@ -77,6 +77,7 @@ def _rows(blocks: str, *maps: str) -> tuple[Row, ...]:
 
 
 _BOTH = ("identity", "neighbour-sum")
+#: The tables on regular polytopes, by name.
 TABLES = {
     table.name: table
     for table in (

@@ -123,10 +123,15 @@ class Symmetry:
         return f"Symmetry({self})"
 
 
+#: Every numbering of the nodes.
 PERMUTATIONS = Symmetry(["permutation"])
+#: E(n): translations, rotations and reflections.
 EUCLIDEAN = Symmetry(["permutation", "translation", "rotation", "reflection"])
+#: E(n) and dilations.
 SIMILARITIES = EUCLIDEAN | Symmetry(["dilation"])
+#: All affine maps.
 AFFINE = SIMILARITIES | Symmetry(["affine"])
+#: Similarities, inversions and special conformal maps.
 MOEBIUS = SIMILARITIES | Symmetry(["inversion", "special-conformal"])
 #: Maps that move each vertex with its neighbours rigidly, each vertex in its own way.
 STARS = Symmetry(["permutation", "torsion", "part-motion"])
@@ -134,6 +139,7 @@ STARS = Symmetry(["permutation", "torsion", "part-motion"])
 LENGTHS = EUCLIDEAN | STARS | Symmetry(["flex"])
 #: Every map that keeps the angles at the vertices.
 ANGLES = SIMILARITIES | STARS | Symmetry(["redrawing", "angle-flex"])
+#: Every kind: the symmetry of a network that reads no coordinates.
 EVERYTHING = Symmetry(KINDS)
 #: What turns a right hand into a left one. Affine maps may.
 REVERSING = Symmetry(["reflection", "inversion", "affine"])

@@ -38,20 +38,25 @@ AGN = Spec(
     graph=[reduce(v), reduce(e), reduce(a), u],
 )
 
-#: The four variants of AGN in the appendix. Where a directed graph has no edge i -> j for e_ij,
-#: the edge j -> i stands in.
+# The four variants of AGN in the appendix.
+
+#: AGN whose angles read their two edges. Where a directed graph has no edge i -> j for e_ij, the
+#: edge j -> i stands in.
 AGN_EDGES = AGN.replace(
     name="AGN+edges",
     angle=[v.vertex, v.first, v.second, e.first, e.second, a, theta, u],
 )
+#: AGN whose angles read the squared lengths of their two rays.
 AGN_DISTANCES = AGN.replace(
     name="AGN+distances",
     angle=[v.vertex, v.first, v.second, a, d2.first, d2.second, theta, u],
 )
+#: AGN whose edges read the angles at both of their ends.
 AGN_TO_EDGES = AGN.replace(
     name="AGN-to-edges",
     edge=[e, v.source, v.target, reduce(a, "target"), reduce(a, "source"), u],
 )
+#: AGN without an angle update: nodes read sums or means of the angles themselves.
 AGN_RAW = AGN.replace(
     name="AGN-raw",
     angle=[],
@@ -66,6 +71,7 @@ COMBINED = AGN.replace(name="Combined", edge=[v.source, v.target, e, d2, u])
 #: group keeps it.
 CGN = AGN.replace(name="CGN", angle=[v.vertex, v.first, v.second, a, kappa, u])
 
+#: The blocks of the paper, and CGN, by the names that `build` takes.
 ARCHITECTURES: dict[str, Spec] = {
     spec.name.lower(): spec
     for spec in (

@@ -40,6 +40,7 @@ DEEP = 4
 #: Movements for which an aggregation can be chosen; "pool" is that of the graph read-out.
 MOVEMENTS = ("e->v", "a->v", "a->e", "v->u", "e->u", "a->u", "x->v", "x->e", "x->u", "pool")
 
+#: The coordinate maps by the names that `build` takes; None for the identity.
 COORDINATE_MAPS: dict[str, Callable[[], CoordinateMap] | None] = {
     "identity": None,
     "scale": Scale,

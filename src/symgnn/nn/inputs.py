@@ -280,9 +280,13 @@ def reduce(value: Input, at: str = "") -> Reduction:
     return Reduction(f"reduce({value.name})", "", at, of=value)
 
 
+#: The value of a node.
 v = Input("v", "node")
+#: The value of an edge.
 e = Input("e", "edge")
+#: The value of an angle.
 a = Input("a", "angle")
+#: The value of a graph.
 u = Input("u", "graph")
 
 #: Raw coordinates: no transformation but a new order of the nodes leaves them unchanged.

@@ -116,6 +116,7 @@ def upright(axis: Sequence[float] | None = None, flips: bool = False) -> Spec:
     return TGN.replace(name=name, edge=[e, v.target, v.source, along(axis, flips), u])
 
 
+#: The blocks for data with directions, by the names that `build` takes.
 RUNGS: dict[str, Spec] = {
     spec.name.lower(): spec for spec in (TGN, STGN, upright(), upright(flips=True))
 }

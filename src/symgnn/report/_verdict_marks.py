@@ -25,6 +25,7 @@ class Verdict(NamedTuple):
     meaning: str
 
 
+#: The verdicts on a cell beside the paper's, with their colours and words.
 VERDICTS = {
     "exact": Verdict("green", "✓", "fixed by theory, and met"),
     "within": Verdict("green", "≈", "agrees with the paper"),

@@ -9,6 +9,7 @@ from symgnn.nn.peers.isogcn import isogcn
 from symgnn.nn.peers.schnet import schnet
 from symgnn.nn.spec import Network
 
+#: Published networks as specifications, by the names that `build` takes.
 PEERS: dict[str, Callable[..., Network]] = {
     "egnn": egnn,
     "schnet": schnet,

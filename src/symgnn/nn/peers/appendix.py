@@ -54,6 +54,7 @@ DIMENET_FORMULA = Network(
     aggregation="sum",
 )
 
+#: The peers of the paper's appendix by its formulas, by the names that `build` takes.
 FORMULAS: dict[str, Network] = {
     "isognn-formula": ISOGNN_FORMULA,
     "dimenet-formula": DIMENET_FORMULA,

@@ -1,0 +1,76 @@
+"""`symgnn explore`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from symgnn.explorer._explorer_stage import Stage
+
+
+def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
+    """Its options."""
+    explore = commands.add_parser(
+        "explore", help="a local page: move a shape, and see which networks notice"
+    )
+    explore.add_argument(
+        "target", nargs="?", type=Path, metavar="RUN", help="a run of symgnn train, to watch too"
+    )
+    explore.add_argument(
+        "--data",
+        type=Path,
+        help="a file with a structure, as symgnn.data.read reads; for a run, else of its test set",
+    )
+    explore.add_argument(
+        "--radius", type=float, help="join nodes up to this distance; else the file's own edges"
+    )
+    explore.add_argument("--port", type=int, default=8050, help="of the page (default 8050)")
+    return explore
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it; give the exit code."""
+    from symgnn.explorer import make_app, serve
+
+    app = make_app(stage_of(options.target, options.data, options.radius))
+    serve(app, options.port, ready=_say)
+    return 0
+
+
+def _say(address: str) -> None:
+    sys.stdout.write(f"the explorer is at {address} (stop it with Ctrl-C)\n")
+    sys.stdout.flush()
+
+
+def stage_of(target: Path | None, file: Path | None, radius: float | None = None) -> Stage:
+    """What the page shows: the package's shapes, a file, or a run with its own data."""
+    from symgnn.explorer._explorer_networks import watched_run
+    from symgnn.explorer._explorer_stage import Stage, stage_of_file
+
+    if target is None and file is None:
+        return Stage()
+    if target is None:
+        from symgnn.data import read
+        from symgnn.graphs import RadiusGraph
+
+        assert file is not None
+        data = read(file)[0]
+        if radius is not None:
+            data = RadiusGraph(radius)(data)
+        return stage_of_file(file.name, data)
+    import torch
+
+    from symgnn.train import load
+
+    if radius is not None:
+        raise ValueError("--radius: a run has edges of its own; leave it out")
+    trained = load(target)
+    data = trained.example(file)
+    data = data.apply(lambda t: t.to(torch.float64) if t.is_floating_point() else t)
+    own = watched_run(f"{target.name} (yours)", trained.model)
+    return stage_of_file(
+        f"{target.name}: {'test graph' if file is None else file.name}", data, [own]
+    )
