@@ -11,18 +11,21 @@ from rich.console import Console
 
 from symgnn._argument_checks import unknown_name
 from symgnn.experiments import _data_efficiency as data_efficiency
+from symgnn.experiments import _reading_sweep as reading_sweep
 from symgnn.experiments import _step_time as step_time
 from symgnn.experiments._data_efficiency import run_efficiency
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._dataset_runs import run_experiment
 from symgnn.experiments._engines import HERE, Local, Ray, RowEngine, engine_named
 from symgnn.experiments._polytope_tables import TABLES, PolytopeTable, Row
+from symgnn.experiments._reading_sweep import run_readings
 from symgnn.experiments._step_time import run_step_time
 from symgnn.experiments._tables import choose_rows, run_table
 
 #: The experiments, with their titles.
 REPRODUCIBLE = {
     **{name: table.title for name, table in TABLES.items()},
+    reading_sweep.NAME: reading_sweep.TITLE,
     data_efficiency.NAME: data_efficiency.TITLE,
     **{name: experiment.title for name, experiment in EXPERIMENTS.items()},
     step_time.NAME: step_time.TITLE,
@@ -42,6 +45,7 @@ __all__ = [
     "reproduce",
     "run_efficiency",
     "run_experiment",
+    "run_readings",
     "run_step_time",
     "run_table",
 ]
@@ -57,7 +61,7 @@ class Options:
     limit: int | None = None
     source: str | None = None
     rows: Sequence[str] | None = None
-    node_features: bool = False
+    node_features: str | None = None
 
     def given(self, *names: str) -> dict[str, Any]:
         """The options of these names that are given; an error if there are others."""
@@ -77,10 +81,14 @@ def reproduce(
     directory: Path,
     options: Options = DEFAULTS,
     *,
+    trained: Path | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Run one of the paper's tables or figures into a directory; give its results.json."""
+    """Run one of the paper's tables or figures into a directory; give its results.json.
+
+    The folder `trained` keeps trained networks on polytopes, which several tables use.
+    """
     if name not in REPRODUCIBLE:
         raise ValueError(unknown_name("reproduce", name, REPRODUCIBLE, "known"))
     if name == step_time.NAME:
@@ -90,8 +98,12 @@ def reproduce(
     if name == data_efficiency.NAME:
         given = options.given("seeds", "epochs")
         return run_efficiency(directory, engine=engine, console=console, **given)
+    if name == reading_sweep.NAME:
+        given = options.given("seeds", "epochs")
+        return run_readings(directory, trained=trained, engine=engine, console=console, **given)
     if name in TABLES:
         given = options.given("seeds", "epochs", "rows", "node_features")
+        given["trained"] = trained
         given["rows"] = choose_rows(name, TABLES[name].rows, options.rows)
         return run_table(TABLES[name], directory, engine=engine, console=console, **given)
     experiment = EXPERIMENTS[name]

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from symgnn.data import Polytopes
 from symgnn.data._polytope_sets import AFFINE_SETS
-from symgnn.experiments import _polytope_tables as polytope_tables
 from symgnn.experiments._engines import HERE, RowEngine
+from symgnn.experiments._polytope_accuracy import accuracy_on
 from symgnn.experiments._polytope_tables import COPIES, Row
+from symgnn.experiments._polytope_training import train_network
 from symgnn.experiments._resume import run_parts, write_results
 
 NAME = "data-efficiency"
@@ -76,8 +77,8 @@ def run_point(
     began = time.perf_counter()
     train = Polytopes(DIMENSION, None if samples == 1 else column, samples, seed=1)
     test = Polytopes(DIMENSION, column, copies, seed=1000, dtype=torch.float64)
-    trained = polytope_tables.train_network(row, train, DIMENSION, seeds, epochs, on_epoch=on_epoch)
-    values = polytope_tables.confusion(trained.ensemble, test).diagonal(dim1=1, dim2=2).mean(1)
+    trained = train_network(row, train, DIMENSION, seeds, epochs, on_epoch=on_epoch)
+    values = accuracy_on(trained.ensemble, test).accuracy
     return {
         "block": row.block,
         "aggregation": row.aggregation,

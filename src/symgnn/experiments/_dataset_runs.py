@@ -20,7 +20,7 @@ from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE, RowEngine
 from symgnn.experiments._experiment import Experiment, Protocol
 from symgnn.experiments._paper_verdicts import spread
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._polytope_training import Row
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.experiments._tables import loss_curve
 from symgnn.experiments._train_row import TrainedRow, train_row

@@ -10,7 +10,7 @@ from symgnn.data import Splits
 from symgnn.experiments import _paper as paper
 from symgnn.experiments._claims import Claim
 from symgnn.experiments._paper_verdicts import measured
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._polytope_training import Row
 from symgnn.nn import Model, build
 from symgnn.train._prepare import sizes_of
 

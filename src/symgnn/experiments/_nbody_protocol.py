@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from symgnn.experiments._claims import Claim
 from symgnn.experiments._experiment import Experiment, Protocol, Published
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._polytope_training import Row
 from symgnn.nn import EGNNMap
 
 _MOVED = {"coordinate_map": EGNNMap(velocity=True)}

@@ -17,11 +17,11 @@ from torch_geometric.data import Batch, Data
 
 from symgnn.data import Polytopes, Splits, load
 from symgnn.experiments import _paper as paper
-from symgnn.experiments import _polytope_tables as polytope_tables
+from symgnn.experiments import _polytope_training as polytope_training
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE
 from symgnn.experiments._paper_verdicts import measured
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._polytope_training import Row
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.nn import Model
 
@@ -125,7 +125,7 @@ def _polytopes(column: str) -> tuple[dict[str, Model], Batch]:
     dimension = int(column[-1])
     graphs = Polytopes(dimension)
     models = {
-        block: polytope_tables.network(Row(block, "sum"), dimension, len(graphs.names))
+        block: polytope_training.network(Row(block, "sum"), dimension, len(graphs.names))
         for block in BLOCKS
     }
     return models, Batch.from_data_list(list(graphs))

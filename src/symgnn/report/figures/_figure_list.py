@@ -7,6 +7,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from symgnn.report._comparison import is_comparison
+from symgnn.report._readings import is_readings
 from symgnn.report._result_rows import Results, is_efficiency, long_head
 from symgnn.report.figures._confusion import confusion_matrices, telling_column
 from symgnn.report.figures._curves import training_curves
@@ -27,6 +28,8 @@ class Captioned(NamedTuple):
 
 def all_figures(results: Results) -> list[Captioned]:
     """The figures for these results; those whose data are missing are left out."""
+    if is_readings(results):
+        return []
     if is_efficiency(results):
         return [Captioned("efficiency", "Data efficiency", _EFFICIENCY, data_efficiency(results))]
     if is_comparison(results):
