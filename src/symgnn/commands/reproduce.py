@@ -17,8 +17,8 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     reproduce.add_argument("--list", action="store_true", help="name what can be reproduced")
     reproduce.add_argument(
         "--protocol",
-        choices=("quick", "paper"),
-        help="of the datasets and step-time: sized for two cores (quick, default), or all as "
+        choices=("cpu", "paper"),
+        help="of the datasets and step-time: sized for hours of a core (cpu, default), or all as "
         "published, for a GPU",
     )
     reproduce.add_argument(

@@ -108,5 +108,5 @@ def reproduce(
         return run_table(TABLES[name], directory, engine=engine, console=console, **given)
     experiment = EXPERIMENTS[name]
     given = options.given("protocol", "seeds", "epochs", "limit", "source", "rows")
-    given["rows"] = choose_rows(name, experiment.rows, options.rows)
+    given["rows"] = choose_rows(name, experiment.all_rows, options.rows) if options.rows else None
     return run_experiment(experiment, directory, engine=engine, console=console, **given)

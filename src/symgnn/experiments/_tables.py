@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from rich.console import Console
@@ -30,12 +30,14 @@ from symgnn.experiments._polytope_tables import (
 from symgnn.experiments._polytope_training import Model, train_network
 from symgnn.experiments._resume import run_parts, write_results
 
+R = TypeVar("R", bound=Row)
 
-def choose_rows(name: str, rows: Sequence[Row], chosen: Sequence[str] | None) -> list[Row]:
+
+def choose_rows(name: str, rows: Sequence[R], chosen: Sequence[str] | None) -> list[R]:
     """The rows that have all words of one of the chosen, such as "agn sum"."""
     if not chosen:
         return list(rows)
-    found: list[Row] = []
+    found: list[R] = []
     for words in chosen:
         wanted = set(words.lower().split())
         these = [row for row in rows if wanted <= set(str(row).lower().split())]
