@@ -9,14 +9,16 @@ import torch
 from rich.console import Console
 
 from symgnn.cli import main
-from symgnn.data import SETS, Polytopes
-from symgnn.experiments import TABLES, Local, Row, run_efficiency, run_table
+from symgnn.data import SETS, Polytopes, polytopes
+from symgnn.experiments import TABLES, Local, Row, run_efficiency, run_marked, run_table
 from symgnn.experiments import _resume as resume
 from symgnn.experiments import _tables as tables
+from symgnn.experiments._data_efficiency import Samples, judged
 from symgnn.experiments._paper import cell
 from symgnn.experiments._paper_verdicts import difference_error, kind_of, verdict
 from symgnn.experiments._polytope_accuracy import keeps, known_train, sampling_deviation
 from symgnn.experiments._polytope_training import network
+from symgnn.report import write_report
 from symgnn.store import write_json
 
 QUIET = Console(quiet=True)
@@ -183,12 +185,43 @@ def test_rows_at_once_are_the_rows_one_by_one(tmp_path: Path) -> None:
 
 def test_data_efficiency(tmp_path: Path) -> None:
     options = {"seeds": 2, "epochs": 2, "samples": (1, 3), "copies": 2, "console": QUIET}
+    first, more = (Samples(3, "orthogonal", count) for count in (1, 3))
+    assert (len(first), len(more)) == (5, 15)
+    assert all(torch.equal(more[k].pos, polytopes(3)[k].pos) for k in range(5))  # as they are
+    assert sorted(more.y.tolist()) == sorted(first.y.tolist() * 3)
     results = run_efficiency(tmp_path, **options)  # type: ignore[arg-type]
     assert json.loads((tmp_path / "results.json").read_text()) == results
     assert [curve["column"] for curve in results["curves"]] == results["columns"]
     assert all(len(curve["mean"]) == 2 for curve in results["curves"])
     assert {line["block"] for line in results["lines"]} == {"AGN", "SDGN", "DGN"}
     assert len(results["lines"]) == 3 * len(results["columns"])
+
+
+def test_claims_on_data_efficiency() -> None:
+    def curve(column: str, *means: float) -> dict:
+        return {"column": column, "mean": means}
+
+    samples = (1, 10, 20, 100)
+    curves = [
+        curve("orthogonal", 0.3, 0.95, 0.89, 0.99),  # above 0.9 for good from 100 on
+        curve("orthogonal+dilation", 0.3, 0.8, 0.95, 0.99),
+        curve("non-orthogonal mu=0.5", 0.3, 0.8, 0.8, 0.8),
+    ]
+    found = judged(curves, samples)
+    assert [each["holds"] for each in found] == [False, False, True]
+    assert found[2]["found"] == "more than 100, 100 samples for orthogonal maps"
+    curves[0] = curve("orthogonal", 0.3, 0.8, 0.9, 0.99)
+    assert [each["holds"] for each in judged(curves, samples)] == [True, False, True]
+
+
+def test_marked_solids(tmp_path: Path) -> None:
+    results = run_marked(tmp_path, seeds=1, epochs=1, copies=1, console=QUIET)
+    assert len(results["rows"]) == 12
+    assert results["rows"][0]["block"] == "SDGN, one marked"
+    cells = [row["cells"] for row in results["rows"][:1] + results["rows"][6:7]]
+    # one vertex is as good as another; marks that are drawn anew are not those of training
+    assert [cell["orthogonal"]["verdict"] for cell in cells] == ["exact", "new"]
+    assert "marked" in write_report(results, tmp_path).read_text()
 
 
 def test_node_features_break_the_symmetry_of_sdgn_mean() -> None:

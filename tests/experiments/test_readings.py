@@ -14,6 +14,7 @@ from symgnn.experiments._polytope_tables import Reading, Row
 from symgnn.experiments._polytope_training import train_network
 from symgnn.experiments._reading_sweep import label_of, laws_of, paper_rows, readings
 from symgnn.report import markdown_readings, rich_table, write_report
+from symgnn.store import write_json
 
 QUIET = Console(quiet=True)
 
@@ -100,6 +101,16 @@ def test_sweep(tmp_path: Path) -> None:
     rich_table(results)
     assert "Each choice alone" in write_report(results, tmp_path).read_text()
     assert markdown_readings(results).count("| alpha: ") == 3
+
+
+def test_the_best_reading_of_a_sweep(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    reading = Reading(Law("uniform", "stretch"), 2.0, True)
+    write_json(file, {"readings": [reading.key, Reading().key]})
+    assert Reading.best_of(file) == reading
+    file.write_text("{}")
+    with pytest.raises(ValueError, match=r"^--reading: .* run that first$"):
+        Reading.best_of(file)
 
 
 def test_trained_networks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,13 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         "vertex or on half of them, or a constant",
     )
     reproduce.add_argument(
+        "--reading",
+        type=Path,
+        metavar="FILE",
+        help="of the polytope tables: the best reading of a results.json of polytopes-readings "
+        "(default: the one that symgnn comes with)",
+    )
+    reproduce.add_argument(
         "--jobs", type=int, help="rows at once (default: as many as there are cores)"
     )
     reproduce.add_argument(

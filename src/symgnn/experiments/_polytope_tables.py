@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from symgnn.data import SETS
 from symgnn.data._polytope_sets import READ, Law
 from symgnn.experiments._polytope_training import Row
+from symgnn.store import read_json
 
 COLUMNS = ("train", *SETS)
 COPIES = 100
@@ -32,6 +34,20 @@ class Reading:
         """Its fields, as in results.json."""
         found = asdict(self)
         return {**found.pop("law"), **found}
+
+    @classmethod
+    def best_of(cls, path: Path) -> Reading:
+        """The best reading in the results.json of a sweep (`polytopes-readings`)."""
+        found = read_json(path)
+        try:
+            best = found["readings"][0]
+            law = Law(best["offset"], best["matrix"], best["factor"])
+            return cls(law, float(best["scaling"]), bool(best["constant"]))
+        except (TypeError, KeyError, IndexError):
+            raise ValueError(
+                f"--reading: {path} is no results.json of symgnn reproduce polytopes-readings; "
+                "run that first"
+            ) from None
 
 
 READING = Reading()

@@ -57,6 +57,7 @@ def run_table(
     rows: Sequence[Row] | None = None,
     node_features: bool | str = False,
     copies: int = COPIES,
+    reading: Reading = READING,
     trained: Path | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
@@ -73,12 +74,10 @@ def run_table(
         "epochs": epochs,
         "node_features": node_features,
         "copies": copies,
-        "reading": READING.key,
+        "reading": reading.key,
     }
-    parts = {
-        str(row): partial(run_row, table.name, row, seeds, epochs, node_features, copies, trained)
-        for row in rows
-    }
+    given = (seeds, epochs, node_features, copies, reading, trained)
+    parts = {str(row): partial(run_row, table.name, row, *given) for row in rows}
     done = run_parts(parts, directory / "rows", settings, epochs, console, engine)
     return write_results(
         directory,
@@ -93,7 +92,7 @@ def run_table(
         rows=done,
         node_features=node_features,
         copies=copies,
-        reading=READING.key,
+        reading=reading.key,
     )
 
 
@@ -139,16 +138,17 @@ def run_row(
     epochs: int,
     node_features: bool | str,
     copies: int,
+    reading: Reading = READING,
     trained: Path | None = None,
     on_epoch: Callable[..., Any] | None = None,
 ) -> dict[str, Any]:
     """Train one network of a table in all initialisations together, and test it."""
     began = time.perf_counter()
     table = TABLES[name]
-    n, features = table.dimension, features_of(row, node_features, READING)
+    n, features = table.dimension, features_of(row, node_features, reading)
     train = Polytopes(n, node_features=features)
     classes = len(train.names)
-    scaling = READING.scaling if row.block == "SDGN" else None
+    scaling = reading.scaling if row.block == "SDGN" else None
     kept = kept_file(trained, row, n, features, scaling)
     found = train_network(row, train, n, seeds, epochs, on_epoch, scaling=scaling, kept=kept)
     network = found.ensemble.model
@@ -156,7 +156,7 @@ def run_row(
     results = {
         column: accuracy_on(
             found.ensemble,
-            drawn_set(n, column, copies, features, READING.law),
+            drawn_set(n, column, copies, features, reading.law),
             column == "train" or keeps(network.symmetry, column),
         )
         for column in COLUMNS

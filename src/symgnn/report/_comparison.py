@@ -145,11 +145,16 @@ def parts(results: Results) -> list[str]:
         '<div class="scroll"><table class="facts">'
         f"<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>",
     ]
-    if results["claims"]:
-        said = [f"{HOLDS[each['holds']]}: {_sentence(each)}" for each in results["claims"]]
-        whose = "is claimed" if results.get("published") else "the paper claims"
-        found += [f"<h2>What {whose}</h2>", markup.bullets(said)]
-    return found
+    whose = "is claimed" if results.get("published") else "the paper claims"
+    return found + claims(results["claims"], whose)
+
+
+def claims(judged: Sequence[dict[str, Any]], whose: str = "the paper claims") -> list[str]:
+    """Claims, and whether they hold."""
+    if not judged:
+        return []
+    said = [f"{HOLDS[each['holds']]}: {_sentence(each)}" for each in judged]
+    return [f"<h2>What {whose}</h2>", markup.bullets(said)]
 
 
 def _head(name: str) -> str:

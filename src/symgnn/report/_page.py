@@ -66,7 +66,8 @@ def page(results: Results, pictures: list[Picture] | None) -> str:
     tables = ["<h2>Table</h2>", markup.table(results), markup.legend(results)]
     tables.append(markup.facts(results))
     if is_efficiency(results):
-        parts += [*_figures(results, pictures), *tables]
+        parts += [*_figures(results, pictures), *comparison.claims(results.get("judged", []))]
+        parts += tables
     else:
         parts += [*tables, *_differences(results), *_figures(results, pictures)]
     return document(title, [*parts, *_how(results)])
