@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 from symgnn.data import load
 from symgnn.experiments import EXPERIMENTS, run_experiment
 from symgnn.experiments._experiment import NetworkRow, Protocol
+from symgnn.experiments._tables import choose_rows
 from symgnn.experiments._test_residuals import graph_residuals
 from symgnn.experiments._tour_baseline import nearest_edges, nearest_f1
 from symgnn.experiments._trial import Trial
@@ -50,6 +51,17 @@ def test_one_reading_for_all() -> None:
         assert other.averages is None
         stateful = EXPERIMENTS[name].make("DGN", splits, "state")
         assert all("graph" in block.updates for block in stateful.blocks[:-1])
+
+
+def test_rows_by_another_reading_are_run_if_they_are_named() -> None:
+    rows = EXPERIMENTS["tsp"].all_rows
+
+    def chosen(*words: str) -> list[str]:
+        return [row.label for row in choose_rows("tsp", rows, words)]
+
+    assert chosen("gn", "dgn sum") == ["GN", "DGN"]
+    assert chosen("gn torch") == ["GN, torch"]
+    assert chosen("agn", "agn state", "combined") == ["AGN", "Combined", "AGN, state"]
 
 
 def test_a_row_by_another_reading(tmp_path: Path) -> None:

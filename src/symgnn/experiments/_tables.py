@@ -34,7 +34,10 @@ R = TypeVar("R", bound=Row)
 
 
 def choose_rows(name: str, rows: Sequence[R], chosen: Sequence[str] | None) -> list[R]:
-    """The rows that have all words of one of the chosen, such as "agn sum"."""
+    """The rows that have all words of one of the chosen, such as "agn sum".
+
+    Rows by another reading, such as "agn torch", are chosen only if it is named.
+    """
     if not chosen:
         return list(rows)
     found: list[R] = []
@@ -44,7 +47,7 @@ def choose_rows(name: str, rows: Sequence[R], chosen: Sequence[str] | None) -> l
         if not these:
             known = "; ".join(str(row) for row in rows)
             raise ValueError(f"--rows: no row of {name} is {words!r}; it has: {known}")
-        found += these
+        found += [row for row in these if not getattr(row, "reading", "")] or these
     return [row for row in rows if row in found]
 
 
