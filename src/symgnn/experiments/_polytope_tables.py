@@ -88,7 +88,7 @@ TABLES = {
             "Polytopes in three dimensions",
             3,
             "polytopes-n3-identity",
-            _rows(f"{_BLOCKS} {_VARIANTS}", "identity"),
+            _rows(_BLOCKS, "identity"),
         ),
         PolytopeTable(
             "polytopes-3d-map",
@@ -96,6 +96,13 @@ TABLES = {
             3,
             "polytopes-n3-neighbour-sum",
             _rows("AGN SDGN DGN CGN Combined", "neighbour-sum"),
+        ),
+        PolytopeTable(
+            "polytopes-3d-variants",
+            "Polytopes in three dimensions: variants of AGN, and separable blocks",
+            3,
+            "",
+            _rows(_VARIANTS, "identity"),
         ),
         PolytopeTable(
             "polytopes-4d",
