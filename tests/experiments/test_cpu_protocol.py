@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "tsp", "qm9"])
 def test_sizes_of_the_protocol(name: str) -> None:
     protocol = EXPERIMENTS[name].protocol("cpu")
-    least = {"mnist": (5, 55_000), "cifar10": (15, 10_000), "tsp": (20, 2_000), "qm9": (10, None)}
+    least = {"mnist": (5, 55_000), "cifar10": (15, 10_000), "tsp": (20, 2_000), "qm9": (16, None)}
     assert protocol.seeds == 2
     assert (protocol.epochs, protocol.limit and protocol.limit[0]) == least[name]
     assert protocol.points >= protocol.epochs  # saved after every epoch

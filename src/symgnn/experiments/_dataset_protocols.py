@@ -113,7 +113,8 @@ EXPERIMENTS = {
             _QM9,
             5e-4,
             Protocol(1000, 10, 512, 100, None, {"validation": 0}),
-            Protocol(10, 2, 128, EVERY_EPOCH, None, {"validation": 0}),
+            # AGN, the slowest, in two hours of a core
+            Protocol(16, 2, 128, EVERY_EPOCH, None, {"validation": 0}),
             _SYMMETRIC_FIRST,
             _PAPER,
             (*rows_of_blocks(_OTHERS), *_EXTRA, *rows_of_blocks("GN DGN AGN", "complete")),
