@@ -51,7 +51,8 @@ def target_curves(results: Results) -> Figure:
         axes.grid(alpha=0.25)
     for axes in panels[len(names) :]:
         axes.set_visible(False)
-    figure.supxlabel("epoch", fontsize=9)
+    for axes in panels[max(len(names) - 4, 0) : len(names)]:
+        axes.set_xlabel("epoch")
     figure.supylabel("test MSE, standardised", fontsize=9)
     figure.legend(loc="outside lower center", ncols=len(results["rows"]))
     return figure
