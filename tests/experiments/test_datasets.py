@@ -1,6 +1,7 @@
 """The experiments on datasets, on the samples that come with symgnn."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ from rich.console import Console
 
 from symgnn.cli import main
 from symgnn.data import load
-from symgnn.experiments import EXPERIMENTS, Row, run_experiment, run_step_time
+from symgnn.experiments import EXPERIMENTS, run_experiment, run_step_time
 from symgnn.experiments import _dataset_runs as dataset_runs
 from symgnn.experiments import _paper as paper
-from symgnn.experiments._claims import Claim
-from symgnn.experiments._dataset_runs import Trial
-from symgnn.experiments._experiment import Protocol
+from symgnn.experiments._claims import Claim, Goal
+from symgnn.experiments._experiment import NetworkRow, Protocol
+from symgnn.experiments._trial import Trial
 from symgnn.train import Ensemble
 
 QUIET = Console(quiet=True)
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def small(name: str, out: Path, *blocks: str, **options: Any) -> dict:
     settings = {"seeds": 2, "epochs": 2, "source": "sample", **options}
-    rows = [Row(block, "sum") for block in blocks]
+    rows = [NetworkRow(block, "sum") for block in blocks]
     return run_experiment(EXPERIMENTS[name], out, rows=rows or None, console=QUIET, **settings)
 
 
@@ -45,8 +46,9 @@ def test_results_have_the_agreed_form(name: str, tmp_path: Path) -> None:
             assert len(cell["values"]) == 2
     last = results["rows"][0]["curve"]["test_mean"][-1]
     assert results["rows"][0]["cells"][experiment.column("test")]["mean"] == pytest.approx(last)
-    assert len(results["claims"]) == len(experiment.claims)
-    assert all(isinstance(claim["holds"], bool) for claim in results["claims"])
+    names = [claim["claim"] for claim in results["claims"]]
+    assert len(names) >= len(experiment.claims) + len(experiment.goals)
+    assert {claim["holds"] for claim in results["claims"]} <= {True, False, "undecided", None}
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "tsp"])
@@ -121,7 +123,7 @@ def test_blocks_and_seeds_see_the_same_batches(monkeypatch: pytest.MonkeyPatch) 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, ran = dataset_runs.run_row, []
 
-    def dies_at_the_second(settings: Any, row: Row, *rest: Any) -> dict:
+    def dies_at_the_second(settings: Any, row: NetworkRow, *rest: Any) -> dict:
         ran.append(row.block)
         if len(ran) == 2:
             raise KeyboardInterrupt
@@ -137,7 +139,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
     assert ran == ["DGN", "GN", "GN", "DGN", "GN"]
 
 
-def _row(block: str, *values: float, curve: tuple[float, ...] = ()) -> dict[str, Any]:
+def _row(block: str, *values: float, curve: Sequence[float] = ()) -> dict[str, Any]:
     found = {"test_epoch": list(range(1, len(curve) + 1)), "test_mean": list(curve)}
     return {"block": block, "cells": {"test": {"values": list(values)}}, "curve": found}
 
@@ -148,7 +150,30 @@ def test_claims() -> None:
     assert found["holds"] is True
     assert "+0.3000±0.1000" in found["found"]
     assert Claim("GN", "below", "DGN").check(rows, "test")["holds"] is False
+    # what another test set would do counts too: residuals whose differences deviate by 1.6
+    for row, sign in zip(rows, (1, -1), strict=True):
+        row["residuals"] = {"test": [0.8 * sign, -0.8 * sign] * 32}
+    found = Claim("GN", "above", "DGN").check(rows, "test")
+    assert found["holds"] == "undecided"
+    error = (0.1**2 + 1.6**2 * 64 / 63 / 64) ** 0.5
+    assert f"+0.3000±{error:.4f}" in found["found"]
+    # and without residuals the errors of both test sets, as if they were two
+    for row in rows:
+        del row["residuals"]
+        row["cells"]["test"]["test_error"] = 0.2
+    assert (
+        f"±{(0.1**2 + 2 * 0.2**2) ** 0.5:.4f}"
+        in Claim("GN", "above", "DGN").check(rows, "test")["found"]
+    )
     assert Claim("DGN", "above", "AGN").check(rows, "test")["holds"] is None
+
+
+def test_goals() -> None:
+    rows = [_row("GN", 0.96, 0.95)]
+    assert Goal("GN", 0.955).check(rows, "test", "accuracy")["holds"] is True
+    assert Goal("GN", 0.956).check(rows, "test", "accuracy")["holds"] is False
+    assert Goal("GN", 0.956).check(rows, "test", "loss")["holds"] is True
+    assert Goal("AGN", 0.5).check(rows, "test")["holds"] is None
 
 
 @pytest.mark.parametrize(
@@ -158,11 +183,13 @@ def test_claims() -> None:
 def test_sooner(curve: tuple[float, ...], holds: bool) -> None:
     rows = [_row("GN", curve=(0.9, 0.8, 0.5)), _row("DGN", curve=curve)]
     assert Claim("DGN", "sooner than", "GN").check(rows, "test")["holds"] is holds
+    rising = [_row(r["block"], curve=[1 - v for v in r["curve"]["test_mean"]]) for r in rows]
+    assert Claim("DGN", "sooner than", "GN").check(rising, "test", "accuracy")["holds"] is holds
 
 
 def test_step_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "symgnn.experiments._step_time.QUICK_BATCH", {**dict.fromkeys(_LARGE, 1), "CIFAR10": 3}
+        "symgnn.experiments._step_time.CPU_BATCH", {**dict.fromkeys(_LARGE, 1), "CIFAR10": 3}
     )
     results = run_step_time(tmp_path, rounds=1, console=QUIET)
     assert json.loads((tmp_path / "results.json").read_text()) == results

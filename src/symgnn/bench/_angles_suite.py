@@ -15,8 +15,8 @@ from symgnn.bench._shapes import POLYTOPES, SHAPES, Shape, superpixels
 from symgnn.bench._speed_claims import SpeedClaim
 from symgnn.bench._steps import HIDDEN, model_step, network, training_step
 from symgnn.bench._suite import Suite, SuitePart
-from symgnn.experiments import _polytope_tables as polytope_tables
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments import _polytope_training as polytope_training
+from symgnn.experiments._polytope_training import Row
 from symgnn.graphs import Topology
 from symgnn.nn import AGN, MLP, Engine
 from symgnn.nn._engine.policy import using_policy
@@ -112,7 +112,7 @@ def whole_step(quick: bool, rounds: Rounds) -> Iterator[SpeedClaim]:
     """A step of the paper's network for polytopes, 32 and 64 numbers wide, over its products."""
     shape = POLYTOPES[4]
     batch = shape.batch(quick)
-    model = polytope_tables.network(Row("AGN", "mean"), batch.pos.shape[1], batch.num_graphs)
+    model = polytope_training.network(Row("AGN", "mean"), batch.pos.shape[1], batch.num_graphs)
     counted, swishes = products.of_network(model.topology(batch), embedding=32, hidden=64)
     times = rounds.alternate(
         {

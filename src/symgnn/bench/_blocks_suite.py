@@ -15,9 +15,9 @@ from symgnn.bench._steps import model_step
 from symgnn.bench._suite import Suite, SuitePart
 from symgnn.data import Splits, Task
 from symgnn.experiments import _paper as paper
-from symgnn.experiments import _polytope_tables as polytope_tables
+from symgnn.experiments import _polytope_training as polytope_training
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._polytope_training import Row
 from symgnn.nn import Model
 
 FINDING = (
@@ -38,7 +38,7 @@ def papers_network(block: str, shape: Shape, batch: Batch) -> Model:
     """The network that the paper trains on graphs like these."""
     torch.manual_seed(0)
     if shape in POLYTOPES.values():
-        return polytope_tables.network(Row(block, "sum"), batch.pos.shape[1], batch.num_graphs)
+        return polytope_training.network(Row(block, "sum"), batch.pos.shape[1], batch.num_graphs)
     experiment = next(each for each in EXPERIMENTS.values() if each.paper == shape.paper)
     graphs, numbers = [batch[0]], tuple(map(str, range(12)))
     task = {

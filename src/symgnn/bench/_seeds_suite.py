@@ -14,7 +14,7 @@ from symgnn.bench._speed_claims import SpeedClaim
 from symgnn.bench._steps import training_step
 from symgnn.bench._suite import Suite, SuitePart
 from symgnn.data import Polytopes
-from symgnn.experiments._polytope_tables import Row, loss, network, train_network
+from symgnn.experiments._polytope_training import Row, loss, network, train_network
 from symgnn.train._loop import WORTH_RECORDING
 
 FINDING = (

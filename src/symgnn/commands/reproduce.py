@@ -17,8 +17,8 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     reproduce.add_argument("--list", action="store_true", help="name what can be reproduced")
     reproduce.add_argument(
         "--protocol",
-        choices=("quick", "paper"),
-        help="of the datasets and step-time: sized for two cores (quick, default), or all as "
+        choices=("cpu", "paper"),
+        help="of the datasets and step-time: sized for hours of a core (cpu, default), or all as "
         "published, for a GPU",
     )
     reproduce.add_argument(
@@ -41,7 +41,19 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         help='only these rows, such as --rows "agn sum"; may be given several times',
     )
     reproduce.add_argument(
-        "--node-features", action="store_true", help="give the nodes of polytopes features"
+        "--node-features",
+        choices=("random", "one marked", "half marked", "constant"),
+        nargs="?",
+        const="random",
+        help="give the nodes of polytopes features: two random numbers (default), a mark on one "
+        "vertex or on half of them, or a constant",
+    )
+    reproduce.add_argument(
+        "--reading",
+        type=Path,
+        metavar="FILE",
+        help="of the polytope tables: the best reading of a results.json of polytopes-readings "
+        "(default: the one that symgnn comes with)",
     )
     reproduce.add_argument(
         "--jobs", type=int, help="rows at once (default: as many as there are cores)"
@@ -83,7 +95,9 @@ def run(options: argparse.Namespace) -> int:
     if options.name in REPRODUCIBLE:
         make_directory(out)
     chosen = Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
-    results = reproduce(options.name, out, chosen, engine=engine, console=console)
+    results = reproduce(
+        options.name, out, chosen, trained=options.out / "trained", engine=engine, console=console
+    )
     console.print(rich_table(results))
     console.print(f"report: {write_report(results, out)}", soft_wrap=True, markup=False)
     return 0

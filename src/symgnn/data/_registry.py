@@ -92,7 +92,7 @@ def load_polytopes(
     transformation: str = "orthogonal",
     copies: int = 20,
     seed: int = 0,
-    node_features: bool = False,
+    node_features: bool | str | None = None,
 ) -> Splits:
     """The regular polytopes (:class:`symgnn.data.Polytopes`), to be told apart.
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import check_count
 from symgnn.data._dataset_store import Arrays, PathLike, cache, prepared
 from symgnn.data._image_files import Images, Part, read_images
 from symgnn.data._packed_graphs import PackedGraphs, limits, starts
@@ -66,6 +67,7 @@ def load_superpixels(
     root: PathLike | None = None,
     weights: bool = False,
     standardise: bool = False,
+    validation: int | None = None,
     limit: int | Sequence[int] | None = None,
     scale: float | None = None,
     jobs: int = 1,
@@ -78,7 +80,8 @@ def load_superpixels(
     those to train with. The paper names no features of edges; `weights` adds those of the
     benchmark, which depend on distances. With `standardise`, `x` less its mean, over its deviation,
     and `pos` from the middle of the image: networks learn sooner then. `limit` is the largest
-    number of graphs of each split, one number or three. `source` is as for
+    number of graphs of each split, one number or three. Of the training images the first
+    `validation` are held out, 5,000 as in the benchmark if it is None. `source` is as for
     :func:`symgnn.data._image_files.read_images`.
     """
     images = IMAGE_SETS[name]
@@ -89,6 +92,11 @@ def load_superpixels(
         return read_images(name, part, source=source, root=root, progress=progress)
 
     sizes = images.sizes
+    if validation is not None:
+        check_count("validation", validation, 0)
+        sizes = (sizes[0] + sizes[1] - validation, validation, sizes[2])
+        if sizes[0] < 1:
+            raise ValueError(f"validation: {validation} leaves nothing to train on; hold out fewer")
     if source == "sample":
         count = len(read("train").labels)
         held_out = -(-count * sizes[1] // (sizes[0] + sizes[1]))
@@ -105,12 +113,16 @@ def load_superpixels(
             chosen = Images(*(array[first : first + count] for array in found))
             return _segmented(chosen, images.segments, jobs, f"{name}, {split}", progress)
 
-        if source == "sample":
+        if not count:
+            arrays = {"count": np.zeros(0, dtype=np.int32)}
+        elif source == "sample":
             arrays = make()
         else:
+            # splits that do not begin where the benchmark's do have names of their own
+            kept = split if validation is None or part == "test" else f"{split}-from-{first}"
             folder = cache(root) / name
-            whole = folder / f"superpixels-{split}-{size}.npz"
-            path = whole if whole.exists() else folder / f"superpixels-{split}-{count}.npz"
+            whole = folder / f"superpixels-{kept}-{size}.npz"
+            path = whole if whole.exists() else folder / f"superpixels-{kept}-{count}.npz"
             arrays = prepared(path, "1", make)
         number = first + (sizes[0] + sizes[1] if part == "test" else 0)
         build = BuildSuperpixels(arrays, number, weights, scale, images if standardise else None)

@@ -172,7 +172,7 @@ def load_tsp(
                 progress=progress,
             )
         else:
-            packed = _pack(_published(split, count, source, root, progress))
+            packed = tours_packed(_published(split, count, source, root, progress))
         splits.append(
             PackedGraphs(BuildTour(packed, distance, scale), np.arange(len(packed["count"])))
         )
@@ -259,13 +259,14 @@ def _generated(
         found = generate(
             count, seed=seed, nodes=nodes, seconds_per_node=seconds_per_node, **options
         )
-        return _pack(found)
+        return tours_packed(found)
 
     settings = "-".join(map(str, (count, *nodes, seconds_per_node, "seed", *seed)))
     return prepared(cache(root) / "tsp" / f"generated-{settings}.npz", "1", make)
 
 
-def _pack(instances: list[Instance]) -> Arrays:
+def tours_packed(instances: list[Instance]) -> Arrays:
+    """The arrays of instances, joined."""
     if not instances:
         raise ValueError("tsp: the source has no instances")
     return {

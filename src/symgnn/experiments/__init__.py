@@ -11,18 +11,24 @@ from rich.console import Console
 
 from symgnn._argument_checks import unknown_name
 from symgnn.experiments import _data_efficiency as data_efficiency
+from symgnn.experiments import _marked_solids as marked_solids
+from symgnn.experiments import _reading_sweep as reading_sweep
 from symgnn.experiments import _step_time as step_time
 from symgnn.experiments._data_efficiency import run_efficiency
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._dataset_runs import run_experiment
 from symgnn.experiments._engines import HERE, Local, Ray, RowEngine, engine_named
-from symgnn.experiments._polytope_tables import TABLES, PolytopeTable, Row
+from symgnn.experiments._marked_solids import run_marked
+from symgnn.experiments._polytope_tables import TABLES, PolytopeTable, Reading, Row
+from symgnn.experiments._reading_sweep import run_readings
 from symgnn.experiments._step_time import run_step_time
 from symgnn.experiments._tables import choose_rows, run_table
 
 #: The experiments, with their titles.
 REPRODUCIBLE = {
     **{name: table.title for name, table in TABLES.items()},
+    marked_solids.NAME: marked_solids.TITLE,
+    reading_sweep.NAME: reading_sweep.TITLE,
     data_efficiency.NAME: data_efficiency.TITLE,
     **{name: experiment.title for name, experiment in EXPERIMENTS.items()},
     step_time.NAME: step_time.TITLE,
@@ -42,6 +48,8 @@ __all__ = [
     "reproduce",
     "run_efficiency",
     "run_experiment",
+    "run_marked",
+    "run_readings",
     "run_step_time",
     "run_table",
 ]
@@ -57,7 +65,8 @@ class Options:
     limit: int | None = None
     source: str | None = None
     rows: Sequence[str] | None = None
-    node_features: bool = False
+    node_features: str | None = None
+    reading: Path | None = None
 
     def given(self, *names: str) -> dict[str, Any]:
         """The options of these names that are given; an error if there are others."""
@@ -77,10 +86,14 @@ def reproduce(
     directory: Path,
     options: Options = DEFAULTS,
     *,
+    trained: Path | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Run one of the paper's tables or figures into a directory; give its results.json."""
+    """Run one of the paper's tables or figures into a directory; give its results.json.
+
+    The folder `trained` keeps trained networks on polytopes, which several tables use.
+    """
     if name not in REPRODUCIBLE:
         raise ValueError(unknown_name("reproduce", name, REPRODUCIBLE, "known"))
     if name == step_time.NAME:
@@ -90,11 +103,20 @@ def reproduce(
     if name == data_efficiency.NAME:
         given = options.given("seeds", "epochs")
         return run_efficiency(directory, engine=engine, console=console, **given)
+    if name == marked_solids.NAME:
+        given = options.given("seeds", "epochs")
+        return run_marked(directory, trained=trained, engine=engine, console=console, **given)
+    if name == reading_sweep.NAME:
+        given = options.given("seeds", "epochs")
+        return run_readings(directory, trained=trained, engine=engine, console=console, **given)
     if name in TABLES:
-        given = options.given("seeds", "epochs", "rows", "node_features")
+        given = options.given("seeds", "epochs", "rows", "node_features", "reading")
+        given["trained"] = trained
+        if options.reading is not None:
+            given["reading"] = Reading.best_of(options.reading)
         given["rows"] = choose_rows(name, TABLES[name].rows, options.rows)
         return run_table(TABLES[name], directory, engine=engine, console=console, **given)
     experiment = EXPERIMENTS[name]
     given = options.given("protocol", "seeds", "epochs", "limit", "source", "rows")
-    given["rows"] = choose_rows(name, experiment.rows, options.rows)
+    given["rows"] = choose_rows(name, experiment.all_rows, options.rows) if options.rows else None
     return run_experiment(experiment, directory, engine=engine, console=console, **given)

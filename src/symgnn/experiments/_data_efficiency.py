@@ -13,16 +13,19 @@ from rich.console import Console
 
 from symgnn.data import Polytopes
 from symgnn.data._polytope_sets import AFFINE_SETS
-from symgnn.experiments import _polytope_tables as polytope_tables
 from symgnn.experiments._engines import HERE, RowEngine
+from symgnn.experiments._polytope_accuracy import accuracy_on
 from symgnn.experiments._polytope_tables import COPIES, Row
+from symgnn.experiments._polytope_training import train_network
 from symgnn.experiments._resume import run_parts, write_results
 
 NAME = "data-efficiency"
 TITLE = "Accuracy against the number of samples per polytope, three dimensions"
 DIMENSION = 3
-#: One sample is the polytope itself; of more, each is transformed as in the test set.
-SAMPLES = (1, 2, 5, 10, 20, 50, 100)
+#: The polytope itself is the first sample; the others are transformed as in the test set.
+SAMPLES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+#: "20 samples per polytope may be sufficient": judged by this accuracy, fixed before the run.
+ENOUGH, ABOUT = 0.9, 20
 CURVE = Row("GN", "sum")
 LINES = (Row("AGN", "sum"), Row("SDGN", "sum"), Row("DGN", "sum"))
 
@@ -48,6 +51,7 @@ def run_efficiency(
         for count in counts
     }
     points = run_parts(parts, directory / "points", settings, epochs, console, engine)
+    curves = [_curve(column, points) for column in AFFINE_SETS]
     return write_results(
         directory,
         points,
@@ -58,9 +62,59 @@ def run_efficiency(
         dimension=DIMENSION,
         columns=list(AFFINE_SETS),
         samples=list(samples),
-        curves=[_curve(column, points) for column in AFFINE_SETS],
+        curves=curves,
+        judged=judged(curves, samples),
         lines=[point for point in points if point["block"] != CURVE.block],
     )
+
+
+class Samples(Polytopes):
+    """Each polytope as it is, and `samples - 1` transformed copies of it."""
+
+    def __init__(self, dimension: int, column: str, samples: int) -> None:
+        super().__init__(dimension)
+        graphs = [self[k] for k in range(len(self))]
+        if samples > 1:
+            moved = Polytopes(dimension, column, samples - 1, seed=1)
+            graphs += [moved[k] for k in range(len(moved))]
+        self.data, self.slices = self.collate(graphs)
+        self._data_list = None
+
+
+def judged(curves: Sequence[dict[str, Any]], samples: Sequence[int]) -> list[dict[str, Any]]:
+    """What the paper says of the curves, and whether it holds: `{"claim", "holds", "found"}`.
+
+    A set is learnt from the first number of samples on from which the mean accuracy stays at least
+    0.9. "20 samples per polytope may be sufficient when only orthogonal transformations are
+    considered" holds if that number is at most 20 for them; "dilations and non-orthogonal
+    transformations further increase the number" holds for a set whose number is larger than theirs.
+    """
+    need = {curve["column"]: _needed(curve["mean"], samples) for curve in curves}
+    words = {name: f"{n} samples" if n else f"more than {max(samples)}" for name, n in need.items()}
+    first = need["orthogonal"]
+    found = [
+        {
+            "claim": f"{ABOUT} samples are enough for orthogonal maps",
+            "holds": first is not None and first <= ABOUT,
+            "found": words["orthogonal"],
+        }
+    ]
+    for name, number in need.items():
+        if name != "orthogonal":
+            more = first is not None and (number is None or number > first)
+            text = f"{words[name]}, {words['orthogonal']} for orthogonal maps"
+            claim = f"{name} needs more samples than orthogonal maps"
+            found.append({"claim": claim, "holds": more, "found": text})
+    return found
+
+
+def _needed(means: Sequence[float], samples: Sequence[int]) -> int | None:
+    """The first number of samples from which on the accuracy stays enough; None for none."""
+    below = [count for count, mean in zip(samples, means, strict=True) if mean < ENOUGH]
+    if not below:
+        return samples[0]
+    after = [count for count in samples if count > below[-1]]
+    return after[0] if after else None
 
 
 def run_point(
@@ -74,10 +128,10 @@ def run_point(
 ) -> dict[str, Any]:
     """Train one network on `samples` of each polytope and test it on transformed ones."""
     began = time.perf_counter()
-    train = Polytopes(DIMENSION, None if samples == 1 else column, samples, seed=1)
+    train = Samples(DIMENSION, column, samples)
     test = Polytopes(DIMENSION, column, copies, seed=1000, dtype=torch.float64)
-    trained = polytope_tables.train_network(row, train, DIMENSION, seeds, epochs, on_epoch=on_epoch)
-    values = polytope_tables.confusion(trained.ensemble, test).diagonal(dim1=1, dim2=2).mean(1)
+    trained = train_network(row, train, DIMENSION, seeds, epochs, on_epoch=on_epoch)
+    values = accuracy_on(trained.ensemble, test).accuracy
     return {
         "block": row.block,
         "aggregation": row.aggregation,

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-import torch
 from rich.console import Console
-from torch import Tensor
 
 from symgnn.data import Splits, load
+from symgnn.data._packed_graphs import PackedGraphs
 from symgnn.data._registry import dataset
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE, RowEngine
-from symgnn.experiments._experiment import Experiment, Protocol
+from symgnn.experiments._experiment import DATA_OF_READING, Experiment, NetworkRow, Protocol
 from symgnn.experiments._paper_verdicts import spread
-from symgnn.experiments._polytope_tables import Row
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.experiments._tables import loss_curve
-from symgnn.experiments._train_row import TrainedRow, train_row
-from symgnn.train import Training
-from symgnn.train._devices import launch
-from symgnn.train._loader import Batches, GraphDataset, loader
-from symgnn.train._loop import measure
-from symgnn.train._metrics import Judge, Scaler
+from symgnn.experiments._tour_baseline import benchmark_tours, nearest_f1
+from symgnn.experiments._trial import Trial
+from symgnn.store import code
+
+#: The name of the second test set, in columns.
+SECOND = "benchmark test"
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ class Settings:
     protocol: Protocol
     source: str | None = None
 
-    def load(self, block: str | None = None, jobs: int = 1) -> Splits:
-        """The data, as a block is given them."""
+    def load(self, block: str = "", reading: str = "", jobs: int = 1) -> Splits:
+        """The data, as a block is given them by a reading."""
         experiment = EXPERIMENTS[self.experiment]
-        of_block = experiment.data_of_block.get(block or "", {})
-        options = {**experiment.data, **self.protocol.options, **of_block}
+        of_row = {**experiment.data_of_block.get(block, {}), **DATA_OF_READING.get(reading, {})}
+        options = {**experiment.data, **self.protocol.options, **of_row}
         options["limit"] = self.protocol.limit
         if self.source is not None:
             options["source"] = self.source
@@ -51,24 +50,30 @@ class Settings:
             options["jobs"] = jobs
         return load(self.experiment, **options)
 
+    def second(self) -> PackedGraphs | None:
+        """The second test set, of problems that were not generated, where there is one at hand."""
+        if self.experiment != "tsp" or self.protocol.options.get("source") != "generated":
+            return None
+        return None if self.source is not None else benchmark_tours()
+
 
 def run_experiment(
     experiment: Experiment,
     directory: Path,
     *,
-    protocol: str = "quick",
+    protocol: str = "cpu",
     seeds: int | None = None,
     epochs: int | None = None,
     limit: int | None = None,
     source: str | None = None,
-    rows: Sequence[Row] | None = None,
+    rows: Sequence[NetworkRow] | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train and test the rows of an experiment; give, and write, its results.json.
 
     What is not given is as in the protocol. Rows that an earlier run with the same settings
-    completed are taken from it.
+    completed are taken from it, and a row that was killed goes on after its last saved epoch.
     """
     chosen = experiment.protocol(protocol)
     chosen = replace(
@@ -79,9 +84,22 @@ def run_experiment(
     )
     settings = Settings(experiment.name, chosen, source)
     splits = settings.load(jobs=engine.jobs)  # once, before several processes ask for it
-    parts = {str(row): partial(run_row, settings, row) for row in rows or experiment.rows}
     stamp = {"experiment": experiment.name, "source": source, **_plain(chosen)}
+    parts = {
+        str(row): partial(run_row, settings, row, directory / "training", stamp)
+        for row in rows or experiment.rows
+    }
     done = run_parts(parts, directory / "rows", stamp, chosen.epochs, console, engine)
+    column = experiment.column("test")
+    judged = [c.check(done, column, experiment.metric) for c in experiment.claims]
+    judged += [
+        each
+        for claim in experiment.claims
+        for name in (done[0]["cells"] if claim.how == "below" else ())
+        if " MAE " in name and (each := claim.check(done, name))["holds"] is not None
+    ]
+    if protocol == "cpu":
+        judged += [goal.check(done, column, experiment.metric) for goal in experiment.goals]
     return write_results(
         directory,
         done,
@@ -89,16 +107,25 @@ def run_experiment(
         title=experiment.title,
         seeds=chosen.seeds,
         epochs=chosen.epochs,
-        columns=list(done[0]["cells"]),
-        rows=done,
-        claims=[c.check(done, experiment.column("test")) for c in experiment.claims],
+        columns=list(dict.fromkeys(name for row in done for name in row["cells"])),
+        rows=[{name: value for name, value in row.items() if name != "residuals"} for row in done],
+        claims=judged,
         published=asdict(experiment.published) if experiment.published else None,
         protocol=protocol,
         settings=_plain(chosen),
         graphs={name: len(getattr(splits, name)) for name in ("train", "test")},
         units=dict(zip(splits.task.targets, splits.task.units, strict=True)),
         data={"scale": splits.scale, **_about(splits)},
+        baselines=_baselines(experiment, splits, settings),
     )
+
+
+def _baselines(experiment: Experiment, splits: Splits, settings: Settings) -> dict[str, float]:
+    """Scores of no network, by column; on tours, those of the two nearest neighbours."""
+    if experiment.name != "tsp":
+        return {}
+    sets = {experiment.column("test"): splits.test, experiment.column(SECOND): settings.second()}
+    return {name: nearest_f1(graphs) for name, graphs in sets.items() if graphs is not None}
 
 
 def _about(splits: Splits) -> dict[str, Any]:
@@ -115,22 +142,25 @@ def _plain(protocol: Protocol) -> dict[str, Any]:
 
 
 def run_row(
-    settings: Settings, row: Row, on_epoch: Callable[..., Any] | None = None
+    settings: Settings,
+    row: NetworkRow,
+    directory: Path | None = None,
+    stamp: Mapping[str, Any] | None = None,
+    on_epoch: Callable[..., Any] | None = None,
 ) -> dict[str, Any]:
     """Train one network in all initialisations, on the same batches, and test it."""
     began = time.perf_counter()
     experiment, protocol = EXPERIMENTS[settings.experiment], settings.protocol
-    trial = Trial(experiment, row.block, settings.load(row.block), protocol)
-    trained = trial.train(on_epoch)
-    every = [row for row in trained.log if row["seed"] == 0]
-    test = {  # of each epoch that is measured, [S]
-        int(one["epoch"]): torch.tensor(
-            [r[f"test_{experiment.metric}"] for r in trained.log if r["epoch"] == one["epoch"]]
-        )
-        for one in every
-    }
-    losses = trained.losses
-    values = {split: trial.measure(split) for split in ("train", "test")}
+    trial = Trial(
+        experiment, row.block, settings.load(row.block, row.reading), protocol, row.reading
+    )
+    folder = None if directory is None else directory / str(row).replace(" ", "-")
+    trained = trial.train(on_epoch, folder, {**(stamp or {}), **code()})
+    tested = time.perf_counter()
+    second = settings.second()
+    if second is not None:
+        trial.add(SECOND, second)
+    values = {split: trial.measure(split) for split in ("train", "test", SECOND) if split in trial}
     cells = {experiment.column(split): found[experiment.metric] for split, found in values.items()}
     # errors of each target in its units, where there are several
     cells |= {
@@ -138,79 +168,46 @@ def run_row(
         for name, found in values["test"].items()
         if name.startswith("mae ")
     }
-    network = trial.network
+    network, errors = trial.network, trial.target_errors("test")
     return {
         **row.key,
+        "block": row.label,
         "parameters": sum(p.numel() for p in network.parameters()),
         "symmetry": str(network.symmetry),
-        "seconds": time.perf_counter() - began,
+        "training_seconds": trial.seconds,
+        "seconds": trial.seconds + time.perf_counter() - tested if folder else tested - began,
         "cells": {
-            column: experiment.cell(row.block, column, found.tolist())
+            column: {
+                **experiment.cell(row.label, column, found.tolist()),
+                "test_error": errors.get(column.rpartition(" ")[2]),
+            }
             for column, found in cells.items()
         },
-        "curve": {
-            **loss_curve(losses),
-            "test_epoch": list(test),
-            "test_mean": [float(found.mean()) for found in test.values()],
-            "test_std": [spread(found.tolist()) for found in test.values()],
+        "residuals": {
+            experiment.column(split): [round(float(r), 5) for r in trial.residuals(split)]
+            for split in values
+            if split != "train"
         },
+        "curve": {**loss_curve(trained.losses), **_test_curves(trial, trained.log)},
         **({"best_epochs": trained.best_epochs.tolist()} if experiment.by_validation else {}),
     }
 
 
-class Trial:
-    """A network in several initialisations, and the data that it is trained and tested on."""
+def _test_curves(trial: Trial, log: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """The test score after each epoch that was measured; of several targets, each one's MSE too."""
+    epochs = sorted({int(row["epoch"]) for row in log})
 
-    def __init__(
-        self, experiment: Experiment, block: str, splits: Splits, protocol: Protocol
-    ) -> None:
-        self.experiment, self.task = experiment, splits.task
-        self.make = partial(experiment.make, block, splits)
-        self.network = self.make()
-        self.graphs = {
-            split: GraphDataset(
-                getattr(splits, split), drop=self.network.unread, angles=self.network.needs_angles
-            )
-            for split in ("train", "validation", "test")
-            if split != "validation" or experiment.by_validation
+    def curve(name: str, factor: float = 1.0) -> tuple[list[float], list[float]]:
+        found = [[factor * r[name] for r in log if r["epoch"] == epoch] for epoch in epochs]
+        return [fmean(values) for values in found], [spread(values) for values in found]
+
+    mean, std = curve(f"test_{trial.experiment.metric}")
+    found: dict[str, Any] = {"test_epoch": epochs, "test_mean": mean, "test_std": std}
+    targets = trial.task.targets
+    if trial.task.kind == "regression" and len(targets) > 1 and trial.task.level == "graph":
+        units = trial.judge.unit().tolist()
+        found["targets"] = {
+            name: dict(zip(("mean", "std"), curve(f"test_mse {name}", unit**-2), strict=True))
+            for name, unit in zip(targets, units, strict=True)
         }
-        self.settings = Training(
-            epochs=protocol.epochs,
-            batch_size=protocol.batch_size,
-            learning_rate=experiment.learning_rate,
-            seed=0,
-            seeds=protocol.seeds,
-            monitor=experiment.metric,
-            weights="best" if experiment.by_validation else "last",
-            validate_every=-(-protocol.epochs // protocol.points),
-        )
-        self.judge = Judge(splits.task, _scaler(splits))
-        self.trained: TrainedRow | None = None
-
-    def train(self, on_epoch: Callable[..., Any] | None = None) -> TrainedRow:
-        """Train all initialisations, on the same batches for every block."""
-        watched = {name: graphs for name, graphs in self.graphs.items() if name != "train"}
-        self.trained = train_row(
-            self.make,
-            self.graphs["train"],
-            self.judge,
-            self.settings,
-            watched=watched,
-            on_epoch=on_epoch,
-        )
-        return self.trained
-
-    def measure(self, split: str) -> dict[str, Tensor]:
-        """Every metric of a split, by name, `[S]`."""
-        assert self.trained is not None
-        ensemble, graphs = self.trained.ensemble, self.graphs[split]
-        batches = loader(graphs, Batches(len(graphs), self.settings.batch_size), ensemble.topology)
-        return measure(ensemble, batches, self.judge, launch(self.settings))
-
-
-def _scaler(splits: Splits) -> Scaler:
-    """The answers are ready: classes, or standardised."""
-    mean, deviation = (
-        torch.tensor(splits.about.get(name, [1.0]), dtype=torch.float64) for name in ("mean", "std")
-    )
-    return Scaler(mean, deviation, done=True)
+    return found

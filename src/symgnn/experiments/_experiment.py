@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from symgnn.data import Splits
 from symgnn.experiments import _paper as paper
-from symgnn.experiments._claims import Claim
+from symgnn.experiments._claims import Claim, Goal
 from symgnn.experiments._paper_verdicts import measured
-from symgnn.experiments._polytope_tables import Row
-from symgnn.nn import Model, build
+from symgnn.experiments._polytope_training import Row
+from symgnn.nn import Model, averages, build
 from symgnn.train._prepare import sizes_of
 
 #: Blocks that read angles have a layer less, so that all have about as many parameters.
-WITH_ANGLES = ("AGN", "CGN", "Combined")
-ROWS = tuple(Row(block, "sum") for block in ("AGN", "DGN", "GN", "CGN", "Combined"))
+WITH_ANGLES = ("AGN", "CGN", "Combined", "AGN-separable", "CGN-separable")
+#: Other readings of what the paper leaves open, by name: options of `symgnn.nn.build`.
+READINGS: dict[str, dict[str, Any]] = {
+    "": {},
+    "torch": {"init": "torch", "averages": None},  # PyTorch's weights, plain sums
+    "state": {"graph_state": True},  # a state u of the graph
+    "complete": {},  # see DATA_OF_READING
+}
+#: And options of `symgnn.data.load`.
+DATA_OF_READING: dict[str, dict[str, Any]] = {"complete": {"complete": True}}  # all pairs of atoms
+
+
+@dataclass(frozen=True)
+class NetworkRow(Row):
+    """A row of an experiment on a dataset: a network, by the one reading or by another."""
+
+    reading: str = ""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} {self.reading}".strip()
+
+    @property
+    def label(self) -> str:
+        """The name of its column in tables."""
+        return f"{self.block}, {self.reading}" if self.reading else self.block
+
+
+def rows_of_blocks(blocks: str, reading: str = "") -> tuple[NetworkRow, ...]:
+    """Rows of blocks with sums, by a reading."""
+    return tuple(NetworkRow(block, "sum", "identity", reading) for block in blocks.split())
+
+
+#: More points than any protocol has epochs.
+EVERY_EPOCH = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -26,7 +59,7 @@ class Protocol:
     epochs: int
     seeds: int
     batch_size: int
-    points: int  # epochs, about, after which it is tested
+    points: int  # epochs, about, after which it is tested and saved
     limit: tuple[int, int, int] | None = None  # graphs of each split; None for all
     options: Mapping[str, Any] = field(default_factory=dict)  # of `symgnn.data.load`
 
@@ -54,9 +87,12 @@ class Experiment:
     network: Mapping[str, Any]  # options of `symgnn.nn.build`
     learning_rate: float
     paper_protocol: Protocol
-    quick: Protocol
+    cpu_protocol: Protocol
     claims: tuple[Claim, ...]
-    rows: tuple[Row, ...] = ROWS
+    rows: tuple[NetworkRow, ...]  # those that run if none are named
+    extra_rows: tuple[NetworkRow, ...] = ()  # run if they are named
+    goals: tuple[Goal, ...] = ()  # of the protocol "cpu"
+    averages: bool = True  # whether networks start well-conditioned, see docs/networks-that-learn
     by_validation: bool = False  # weights with the lowest validation error are tested, not the last
     of_block: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # beside `network`
     data: Mapping[str, Any] = field(default_factory=dict)  # options of `symgnn.data.load`
@@ -65,27 +101,39 @@ class Experiment:
     published: Published | None = None  # None for the paper's own numbers
 
     def protocol(self, name: str) -> Protocol:
-        """One of "paper" and "quick"."""
-        return self.paper_protocol if name == "paper" else self.quick
+        """One of "paper" and "cpu"."""
+        return self.paper_protocol if name == "paper" else self.cpu_protocol
+
+    @property
+    def all_rows(self) -> tuple[NetworkRow, ...]:
+        """The rows that can be named."""
+        return (*self.rows, *self.extra_rows)
 
     def column(self, split: str) -> str:
         """A column, named as in the paper's tables."""
         return f"{self.paper} {split} {self.label}"
 
-    def make(self, block: str, splits: Splits) -> Model:
-        """The network of a row, for these data."""
+    def maker(self, block: str, splits: Splits, reading: str = "") -> Callable[[], Model]:
+        """Builds networks of a block for these data; averages are measured once, here."""
         options: dict[str, Any] = {
             "task": splits.task.level,
             "outputs": splits.task.outputs,
             "layers": self.layers - (block in WITH_ANGLES),
             "graph_state": False,
-            "init": "torch",
             "residual": False,
+            **({"init": "variance"} if self.averages else {"init": "torch"}),
             **sizes_of(splits.train[0]),
             **self.network,
             **self.of_block.get(block, {}),
+            **READINGS[reading],
         }
-        return build(block, **options)
+        if self.averages and "averages" not in options:
+            options["averages"] = averages(splits.train, block)
+        return partial(build, block, **options)
+
+    def make(self, block: str, splits: Splits, reading: str = "") -> Model:
+        """A network of a block for these data."""
+        return self.maker(block, splits, reading)()
 
     def cell(self, block: str, column: str, values: list[float]) -> dict[str, Any]:
         """A cell of results.json, of one value for each seed, with what was published."""

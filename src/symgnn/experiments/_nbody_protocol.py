@@ -24,10 +24,10 @@ and 54 (GN) on one busy core.
 from __future__ import annotations
 
 from symgnn.experiments._claims import Claim
-from symgnn.experiments._experiment import Experiment, Protocol, Published
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._experiment import Experiment, NetworkRow, Protocol, Published
 from symgnn.nn import EGNNMap
 
+_MOVING = ("EGNN", "DGN", "CGN", "Combined")
 _MOVED = {"coordinate_map": EGNNMap(velocity=True)}
 
 NBODY = Experiment(
@@ -43,9 +43,13 @@ NBODY = Experiment(
     Protocol(100, 2, 100, 10),
     (Claim("EGNN", "below", "GN"), Claim("DGN", "below", "GN")),
     (
-        *(Row(block, "sum", "egnn-velocity") for block in ("EGNN", "DGN", "CGN", "Combined")),
-        Row("GN", "sum"),
+        *(
+            NetworkRow(block, "sum", "egnn-velocity")
+            for block in ("EGNN", "DGN", "CGN", "Combined")
+        ),
+        NetworkRow("GN", "sum"),
     ),
+    averages=False,  # as EGNN's code starts
     by_validation=True,
     of_block={
         "EGNN": {"velocity": True},

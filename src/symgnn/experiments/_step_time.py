@@ -17,11 +17,11 @@ from torch_geometric.data import Batch, Data
 
 from symgnn.data import Polytopes, Splits, load
 from symgnn.experiments import _paper as paper
-from symgnn.experiments import _polytope_tables as polytope_tables
+from symgnn.experiments import _polytope_training as polytope_training
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE
 from symgnn.experiments._paper_verdicts import measured
-from symgnn.experiments._polytope_tables import Row
+from symgnn.experiments._polytope_training import Row
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.nn import Model
 
@@ -29,13 +29,13 @@ NAME = "step-time"
 TITLE = "Time of a training step, over that of GN"
 BLOCKS = ("AGN", "SDGN", "DGN", "GN", "CGN", "Combined")
 #: Graphs in a batch where the paper's is large.
-QUICK_BATCH = {"MNIST": 16, "CIFAR10": 8, "TSP": 1, "QM9": 64}
+CPU_BATCH = {"MNIST": 16, "CIFAR10": 8, "TSP": 1, "QM9": 64}
 
 
 def run_step_time(
     directory: Path,
     *,
-    protocol: str = "quick",
+    protocol: str = "cpu",
     source: str | None = None,
     rounds: int = 7,
     console: Console | None = None,
@@ -45,7 +45,7 @@ def run_step_time(
     The blocks take turns, so that whatever else the machine does slows all of them; a ratio is of
     steps of the same round. In a cell, "mean" is the median over the rounds and "std" half the
     distance of the quartiles. Without a `source`, the samples that come with symgnn are repeated
-    until the batch is full. With the quick protocol, batches are smaller where the paper's are
+    until the batch is full. With the protocol "cpu", batches are smaller where the paper's are
     large.
     """
     columns = list(paper.tables()[NAME]["batch_size"])
@@ -85,8 +85,8 @@ def run_dataset(
     """The ratio of each block on one dataset, one value for each round, and a step's time."""
     began = time.perf_counter()
     size = paper.tables()[NAME]["batch_size"][column]
-    if protocol == "quick":
-        size = min(size, QUICK_BATCH.get(column, size))
+    if protocol == "cpu":
+        size = min(size, CPU_BATCH.get(column, size))
     models, batch = _polytopes(column) if "=" in column else _dataset(column, source, size)
     steps = {block: _step(model, batch) for block, model in models.items()}
     taken: dict[str, list[float]] = {block: [] for block in steps}
@@ -125,7 +125,7 @@ def _polytopes(column: str) -> tuple[dict[str, Model], Batch]:
     dimension = int(column[-1])
     graphs = Polytopes(dimension)
     models = {
-        block: polytope_tables.network(Row(block, "sum"), dimension, len(graphs.names))
+        block: polytope_training.network(Row(block, "sum"), dimension, len(graphs.names))
         for block in BLOCKS
     }
     return models, Batch.from_data_list(list(graphs))

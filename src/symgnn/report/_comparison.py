@@ -18,8 +18,14 @@ from symgnn.report._result_rows import Results, Row
 
 #: How the name of a line of published numbers begins.
 _THEIRS = "  "
-_STYLES = {True: "green", False: "yellow", None: "dim"}
-HOLDS = {True: "holds", False: "does not hold", None: "not checked"}
+_NONE = {"mean": None, "std": None, "paper_mean": None, "paper_std": None}
+_STYLES = {True: "green", False: "yellow", "undecided": "", None: "dim"}
+HOLDS = {
+    True: "holds",
+    False: "does not hold",
+    "undecided": "not decided",
+    None: "not checked",
+}
 
 
 def is_comparison(results: Results) -> bool:
@@ -48,7 +54,7 @@ def lines(results: Results) -> list[tuple[str, list[str]]]:
     first = {column.partition(" ")[0] for column in results["columns"]}
     prefix = f"{first.pop()} " if len(first) == 1 else ""  # the dataset, which the title names
     for column in results["columns"]:
-        cells = [row["cells"][column] for row in results["rows"]]
+        cells = [row["cells"].get(column, _NONE) for row in results["rows"]]
         found.append(
             (column.removeprefix(prefix), [number(cell["mean"], cell["std"]) for cell in cells])
         )
@@ -112,6 +118,8 @@ def note(results: Results) -> str:
         f"on {graphs['train']:,} graphs; tested on {graphs['test']:,}. "
         f"Protocol: {results['protocol']}."
     )
+    for column, score in results.get("baselines", {}).items():
+        text += f" {column} of the two nearest neighbours of each node: {score:.3f}."
     if published := results.get("published"):
         text += f" {published['note']}"
     units = [f"{name} in {unit}" for name, unit in results["units"].items() if unit]
@@ -137,11 +145,16 @@ def parts(results: Results) -> list[str]:
         '<div class="scroll"><table class="facts">'
         f"<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>",
     ]
-    if results["claims"]:
-        said = [f"{HOLDS[each['holds']]}: {_sentence(each)}" for each in results["claims"]]
-        whose = "is claimed" if results.get("published") else "the paper claims"
-        found += [f"<h2>What {whose}</h2>", markup.bullets(said)]
-    return found
+    whose = "is claimed" if results.get("published") else "the paper claims"
+    return found + claims(results["claims"], whose)
+
+
+def claims(judged: Sequence[dict[str, Any]], whose: str = "the paper claims") -> list[str]:
+    """Claims, and whether they hold."""
+    if not judged:
+        return []
+    said = [f"{HOLDS[each['holds']]}: {_sentence(each)}" for each in judged]
+    return [f"<h2>What {whose}</h2>", markup.bullets(said)]
 
 
 def _head(name: str) -> str:

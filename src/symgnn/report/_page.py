@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from symgnn.report import _comparison as comparison
 from symgnn.report import _markup as markup
+from symgnn.report import _readings
 from symgnn.report._comparison import is_comparison
 from symgnn.report._css import CSS
+from symgnn.report._readings import is_readings
 from symgnn.report._result_rows import Results, is_efficiency
 from symgnn.report._verdict_marks import differences, mixed_up, summary
 from symgnn.store import write_whole
@@ -53,6 +55,9 @@ def page(results: Results, pictures: list[Picture] | None) -> str:
     if is_comparison(results):
         parts = [f"<h1>{escape(title)}</h1>", *comparison.parts(results)]
         return document(title, [*parts, *_figures(results, pictures), *_how(results)])
+    if is_readings(results):
+        parts = [f"<h1>{escape(title)}</h1>", *_readings.parts(results), *_how(results)]
+        return document(title, parts)
     parts = [f"<h1>{escape(title)}</h1>", markup.paragraph(_reading_aid(results))]
     if not is_efficiency(results):
         parts.append(markup.paragraph(summary(results), "summary"))
@@ -61,7 +66,8 @@ def page(results: Results, pictures: list[Picture] | None) -> str:
     tables = ["<h2>Table</h2>", markup.table(results), markup.legend(results)]
     tables.append(markup.facts(results))
     if is_efficiency(results):
-        parts += [*_figures(results, pictures), *tables]
+        parts += [*_figures(results, pictures), *comparison.claims(results.get("judged", []))]
+        parts += tables
     else:
         parts += [*tables, *_differences(results), *_figures(results, pictures)]
     return document(title, [*parts, *_how(results)])

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from symgnn.report._comparison import ComparisonTable, is_comparison
+from symgnn.report._readings import is_readings, readings_table
 from symgnn.report._result_rows import Cell, Results, is_efficiency, ours, papers, rows_of, setting
 from symgnn.report._result_rows import short_head as head
 from symgnn.report._verdict_marks import standing, summary, verdict_of
@@ -16,6 +17,8 @@ def rich_table(results: Results) -> RenderableType:
     """The measured numbers with the paper's dim beneath; accuracies are coloured by verdict."""
     if is_comparison(results):
         return ComparisonTable(results)
+    if is_readings(results):
+        return readings_table(results)
     table = Table(
         title=Text(results.get("title", results["name"])),
         caption=Text(_caption(results)),

@@ -16,6 +16,10 @@ from symgnn.report._result_rows import (
     rows_of,
 )
 
+#: A cell differs from the paper's if it is farther away than this, and than so many standard
+#: errors of the difference.
+NEAR, ERRORS = 0.05, 3
+
 
 class Verdict(NamedTuple):
     """How a verdict is shown: a style of rich, a sign, and what it means."""
@@ -43,14 +47,14 @@ def verdict_of(cell: Cell) -> Verdict:
 def agrees(cell: Cell) -> bool | None:
     """Whether the cell agrees with the paper's number; None where there is none.
 
-    A cell that the theory fixes is compared by the numbers: within the larger of 0.15 and three of
-    the paper's deviations.
+    A cell that the theory fixes is compared by the numbers: within the larger of 0.05 and three
+    standard errors of the difference.
     """
     if cell.get("paper_mean") is None:
         return None
     if cell["verdict"] in ("within", "differs"):
         return bool(cell["verdict"] == "within")
-    tolerance = max(0.15, 3 * (cell.get("paper_std") or 0.0))
+    tolerance = max(NEAR, ERRORS * (cell.get("error") or 0.0))
     return bool(abs(cell["mean"] - cell["paper_mean"]) <= tolerance + 1e-9)
 
 
@@ -64,23 +68,41 @@ def standing(cell: Cell | None) -> str:
 
 
 def summary(results: Results) -> str:
-    """One or two sentences: how many cells agree with the paper, and with the theory."""
+    """How many cells agree with the paper, of each kind, and with the theory."""
     cells = [cell for _, _, cell in cells_of(results)]
-    compared = [agreed for agreed in map(agrees, cells) if agreed is not None]
+    compared = [cell for cell in cells if agrees(cell) is not None]
     fixed = [cell for cell in cells if cell.get("verdict") in ("exact", "violated")]
     violated = sum(cell["verdict"] == "violated" for cell in fixed)
     if not compared:
         text = "No cell has a number of the paper beside it"
-    elif all(compared):
-        text = f"All {len(compared)} cells that the paper has agree with it"
     else:
-        text = f"{sum(compared)} of the {len(compared)} cells that the paper has agree with it"
+        text = f"{_count(compared).capitalize()} cells that the paper has agree with it"
+        parts = [
+            f"{_count(those)} {what}"
+            for kind, what in _KINDS.items()
+            if (those := [cell for cell in compared if cell.get("kind") == kind])
+        ]
+        text += f" ({', '.join(parts)})" if parts else ""
     if fixed and not violated:
         text += f"; {len(fixed)} are fixed by theory, all met exactly"
     elif fixed:
         text += f"; {len(fixed)} are fixed by theory, {violated} of them not met"
     new = len(cells) - len(compared)
     return f"{text}. {new} of the {len(cells)} cells are new." if new and compared else f"{text}."
+
+
+#: The kinds of cells that the paper has, in words.
+_KINDS = {
+    "fixed": "that theory fixes",
+    "trivial": "where it has 1 or chance",
+    "open": "others",
+}
+
+
+def _count(cells: Sequence[Cell]) -> str:
+    """`all 5`, or `4 of 5`: how many of them agree."""
+    agreeing = sum(bool(agrees(cell)) for cell in cells)
+    return f"all {len(cells)}" if agreeing == len(cells) else f"{agreeing} of {len(cells)}"
 
 
 def differences(results: Results) -> list[str]:
@@ -96,8 +118,8 @@ def differences(results: Results) -> list[str]:
             gap = cell["mean"] - cell["paper_mean"]
             text = f"{where} here, {paper} in the paper, {'higher' if gap > 0 else 'lower'} here"
             text += f" by {abs(gap):.2f}"
-            if cell.get("paper_std"):
-                text += f" or {abs(gap) / cell['paper_std']:.1f} of the paper’s deviations"
+            if cell.get("error"):
+                text += f" or {abs(gap) / cell['error']:.1f} standard errors"
             if cell["verdict"] == "exact":
                 text += "; theory fixes this cell, and ours meets it"
             differing.append(f"{text}.")

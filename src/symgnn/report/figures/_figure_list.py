@@ -7,13 +7,14 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from symgnn.report._comparison import is_comparison
+from symgnn.report._readings import is_readings
 from symgnn.report._result_rows import Results, is_efficiency, long_head
 from symgnn.report.figures._confusion import confusion_matrices, telling_column
 from symgnn.report.figures._curves import training_curves
 from symgnn.report.figures._efficiency_curve import data_efficiency
 from symgnn.report.figures._heatmap import heat_map
 from symgnn.report.figures._solids import wireframes
-from symgnn.report.figures._training_tests import step_ratios, test_curves
+from symgnn.report.figures._training_tests import step_ratios, target_curves, test_curves
 
 
 class Captioned(NamedTuple):
@@ -27,10 +28,12 @@ class Captioned(NamedTuple):
 
 def all_figures(results: Results) -> list[Captioned]:
     """The figures for these results; those whose data are missing are left out."""
+    if is_readings(results):
+        return []
     if is_efficiency(results):
         return [Captioned("efficiency", "Data efficiency", _EFFICIENCY, data_efficiency(results))]
     if is_comparison(results):
-        return [_comparison(results)]
+        return _comparison(results)
     if not results["rows"]:
         return []
     figures = [Captioned("heat_map", "Accuracies", _HEAT_MAP, heat_map(results))]
@@ -48,16 +51,21 @@ def all_figures(results: Results) -> list[Captioned]:
     return figures
 
 
-def _comparison(results: Results) -> Captioned:
+def _comparison(results: Results) -> list[Captioned]:
     if "batch_size" in results:
-        return Captioned("ratios", "Ratios", _RATIOS, step_ratios(results))
-    return Captioned("test", "The test during training", _TEST, test_curves(results))
+        return [Captioned("ratios", "Ratios", _RATIOS, step_ratios(results))]
+    found = [Captioned("test", "The test during training", _TEST, test_curves(results))]
+    if all(row["curve"].get("targets") for row in results["rows"]):
+        heading = "Each target during training"
+        found.append(Captioned("targets", heading, _TARGETS, target_curves(results)))
+    return found
 
 
 _TEST = (
     "The number on the test graphs after epochs of training, mean over the initialisations; the "
     "band is one deviation to either side."
 )
+_TARGETS = "The mean squared error of each standardised target on the test graphs, as above."
 _RATIOS = "Bars: here. Black lines: the paper, where it has a number. n is of the polytopes."
 _HEAT_MAP = (
     "The accuracies measured here (left) and the paper’s (right), on the same scale of colours. "

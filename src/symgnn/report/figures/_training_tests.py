@@ -32,6 +32,33 @@ def test_curves(results: Results) -> Figure:
 
 
 @plain
+def target_curves(results: Results) -> Figure:
+    """The test MSE of each target against the epoch, a panel each, with bands of one deviation."""
+    names = list(results["rows"][0]["curve"]["targets"])
+    figure = Figure(figsize=(9.6, 2.1 * -(-len(names) // 4)), layout="constrained")
+    panels = figure.subplots(-(-len(names) // 4), 4, sharex=True, squeeze=False).flatten()
+    for axes, name in zip(panels, names, strict=False):
+        for row in results["rows"]:
+            curve, colour = row["curve"], block_colour(row["block"])
+            found = curve["targets"][name]
+            mean, deviation = (np.array(found[key], dtype=float) for key in ("mean", "std"))
+            band = (curve["test_epoch"], np.maximum(mean - deviation, mean / 10), mean + deviation)
+            axes.fill_between(*band, color=colour, alpha=0.15, linewidth=0)
+            label = row["block"] if name == names[0] else None
+            axes.plot(curve["test_epoch"], mean, color=colour, linewidth=1.2, label=label)
+        axes.set_title(name, fontsize=9)
+        log_scale(axes)
+        axes.grid(alpha=0.25)
+    for axes in panels[len(names) :]:
+        axes.set_visible(False)
+    for axes in panels[max(len(names) - 4, 0) : len(names)]:
+        axes.set_xlabel("epoch")
+    figure.supylabel("test MSE, standardised", fontsize=9)
+    figure.legend(loc="outside lower center", ncols=len(results["rows"]))
+    return figure
+
+
+@plain
 def step_ratios(results: Results) -> Figure:
     """The time of a step over that of GN: bars here, a line across where the paper has a number."""
     columns, rows = results["columns"], results["rows"]
