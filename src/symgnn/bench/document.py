@@ -67,14 +67,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def rewrite(directory: Path, page: Path) -> None:
     """Put the results of a directory into a page, and their pictures beside it."""
-    results = recorded(directory)
+    text = page.read_text()
+    named = {match[2] for match in _PLACE.finditer(text)}
+    results = {"suites": [each for each in recorded(directory)["suites"] if each["name"] in named]}
     for suite in results["suites"]:
         if suite["quick"]:
             raise ValueError(
                 f"{suite['name']}: is of a quick run, which means nothing; run it whole"
             )
     pictures = pictures_by("symgnn.bench._figures", results) or []
-    text = written(page.read_text(), results, pictures)
+    text = written(text, results, pictures)
     for picture in pictures:
         write_whole(page.parent / "pictures" / f"speed-{picture.name}.png", picture.png)
     write_whole(page, text.encode("utf-8"))
