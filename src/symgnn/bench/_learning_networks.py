@@ -126,9 +126,11 @@ class EgnnPytorch(nn.Module):
 def of_ours(block: str, reach: float, width: int, **options: Any) -> Learner:
     """A block, its nodes this wide, with a radial basis up to the reach if it reads distances."""
     widths = {"node": width, "edge": NARROW, "angle": NARROW, "graph": width}
-    sizes = {"hidden": widths, "mlp_hidden": widths, "layers": 3, "graph_state": False}
-    basis = {} if block.startswith("agn") else {"radial": RADIAL, "cutoff": reach}
-    return Learner(partial(_ours, block, **sizes, **basis, **options), reach)
+    chosen: dict[str, Any] = {"hidden": widths, "mlp_hidden": widths, **options}
+    chosen |= {"layers": 3, "graph_state": False}
+    if not block.startswith("agn"):
+        chosen |= {"radial": RADIAL, "cutoff": reach}
+    return Learner(partial(_ours, block, **chosen), reach)
 
 
 def _ours(block: str, averages: Averages, **options: Any) -> nn.Module:
