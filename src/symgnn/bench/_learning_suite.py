@@ -218,7 +218,11 @@ class LearningRuns:
             found = {
                 name: read_json(self.place / f"{target}-{name}.json") for name in self.networks
             }
-            known = {name: run for name, run in found.items() if run is not None}
+            known = {
+                name: run
+                for name, run in found.items()
+                if run is not None and run["seconds"] == self.protocol.seconds
+            }
             if known:
                 runs[target] = known
         rates: dict[str, Any] = {}
