@@ -77,11 +77,17 @@ def test_out_has_results_figures_and_a_page(made_up, tmp_path: Path, capsys) -> 
 
 def test_a_page_takes_no_quick_results(made_up, tmp_path: Path, capsys) -> None:
     made_up(good)
+    page, other = tmp_path / "speed.md", tmp_path / "other.md"
+    page.write_text("<!-- bench angles -->\n<!-- end -->\n")
+    other.write_text("<!-- bench learning -->\n<!-- end -->\n")
     module.run_suites(["angles"], quick=True, out=tmp_path)
-    assert document([str(tmp_path), str(tmp_path / "speed.md")]) == 2
+    assert document([str(tmp_path), str(other)]) == 0  # it has no place for those
+    assert "Not measured yet." in other.read_text()
+    assert not (tmp_path / "pictures").exists()
+    assert document([str(tmp_path), str(page)]) == 2
     assert "angles: is of a quick run" in capsys.readouterr().err
     module.run_suites(["angles"], out=tmp_path)
-    assert document([str(tmp_path), str(tmp_path / "speed.md")]) == 2
+    assert document([str(tmp_path), str(tmp_path / "none.md")]) == 2
     assert "No such file" in capsys.readouterr().err
     assert document([]) == 2
 
@@ -122,7 +128,7 @@ def test_list_names_all(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "words"),
     [
         (["angels"], "bench: 'angels' is not known; did you mean 'angles'? Choose from"),
-        (["angles", "nothing"], "bench: 'nothing' is not known; choose from angles,"),
+        (["angles", "zzz"], "bench: 'zzz' is not known; choose from angles,"),
         (["--threads", "0"], "--threads: is 0; give a whole number of at least 1"),
     ],
 )

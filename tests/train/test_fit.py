@@ -140,3 +140,28 @@ def test_what_is_not_clear_is_refused() -> None:
         symgnn.fit(graphs(ones), "dgn", epochz=1)
     with pytest.raises(ValueError, match="did you mean 'dgn'"):
         symgnn.fit(graphs(ones), "dgnn")
+
+
+@pytest.mark.parametrize(
+    ("word", "kinds"),
+    [
+        ("training", ["terms", "measures"]),
+        ("terms", ["terms"]),
+        ("measures", ["measures"]),
+        ("none", None),
+    ],
+)
+def test_a_word_says_which_averages_are_taken(word: str, kinds: list[str] | None) -> None:
+    solids = symgnn.data.load("polytopes-3d", copies=1)
+    model = {"block": "dgn", "hidden": 4, "averages": word}
+    run = symgnn.fit(solids, model, epochs=1, progress=False)
+    known = run.models[0].averages
+    found = known and [kind for kind, value in known.as_dict().items() if value]
+    assert found == kinds
+
+
+def test_another_word_for_averages_is_refused() -> None:
+    solids = symgnn.data.load("polytopes-3d", copies=1)
+    for given in ("all", ["terms"]):
+        with pytest.raises(ValueError, match="choose from training, terms, measures, none"):
+            symgnn.fit(solids, {"block": "dgn", "averages": given}, epochs=1, progress=False)

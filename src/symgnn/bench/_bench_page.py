@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from symgnn.bench._bench_table import html_table
+from symgnn.bench._bench_table import error_html, html_table
 from symgnn.bench._speed_claims import summary
 from symgnn.report import _markup as markup
 from symgnn.report._page import Picture, document, duration, pictures_by
@@ -54,6 +54,7 @@ def _suite(suite: Mapping[str, Any], pictures: list[Picture]) -> list[str]:
             for picture in pictures
             if picture.name in (name, f"{name}-curve")
         ),
+        *([error_html(suite)] if suite.get("runs") else []),
         html_table(suite),
         f"<details><summary>How it was made</summary>{markup.definitions(made)}</details>",
     ]

@@ -55,6 +55,8 @@ def rich_table(suite: Plain) -> Group:
         table.add_row(Text(f"  {what}"), *map(Text, numbers), Text(verdict, style=style))
         last = shape
     notes = [Text(f"not measured: {note}", style="yellow") for note in suite["notes"]]
+    if suite.get("runs"):
+        notes = [Text("\n".join("  ".join(row) for row in _padded(error_rows(suite)))), *notes]
     return Group(table, Text(f"{summary(suite['claims'])} {suite['finding']}"), *notes, Text(""))
 
 
@@ -67,6 +69,66 @@ def markdown_table(suite: Plain) -> str:
             entries[-1] = f"**{entries[-1]}**"
         lines.append(entries)
     return "\n".join(f"| {' | '.join(entries)} |" for entries in lines)
+
+
+def error_rows(suite: Plain) -> list[list[str]]:
+    """Of `learning`, the error of each network on each target beneath its heads; the smallest of a
+    target has a star.
+    """
+    runs = suite["runs"]
+    units = {target: next(iter(found.values()))["unit"] for target, found in runs.items()}
+    heads = ["network", "parameters", "rate"]
+    rows = [[*heads, *(f"{target} ({units[target]})" for target in runs), "steps"]]
+    for name in suite["protocol"]["networks"]:
+        found = {target: known[name] for target, known in runs.items() if name in known}
+        if not found:
+            continue
+        first = next(iter(found.values()))
+        errors = [_error(runs[target], name) for target in runs]
+        steps = min(run["steps"] for run in found.values())
+        entries = [f"{first['parameters']:,}", f"{first['rate']:g}", *errors, f"{steps:,}"]
+        rows.append([name, *entries])
+    return rows
+
+
+def _error(runs: Plain, name: str) -> str:
+    if name not in runs:
+        return "–"
+    error = runs[name]["error"]
+    best = error == min(run["error"] for run in runs.values())
+    return f"{number(error)}{' *' if best else ''}"
+
+
+def _padded(rows: list[list[str]]) -> list[list[str]]:
+    """Columns of one width, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        [row[0].ljust(widths[0]), *(e.rjust(w) for e, w in zip(row[1:], widths[1:], strict=True))]
+        for row in rows
+    ]
+
+
+def error_markdown(suite: Plain) -> str:
+    """:func:`error_rows` in Markdown."""
+    heads, *rows = error_rows(suite)
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(entries)} |" for entries in lines)
+
+
+def error_html(suite: Plain) -> str:
+    """:func:`error_rows` for a page."""
+    heads, *rows = error_rows(suite)
+    kinds = ["", *[' class="number"'] * (len(heads) - 1)]
+    head = "".join(f"<th{k}>{escape(text)}</th>" for k, text in zip(kinds, heads, strict=True))
+    lines = [
+        "".join(f"<td{k}>{escape(text)}</td>" for k, text in zip(kinds, row, strict=True))
+        for row in rows
+    ]
+    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
+    return (
+        f'<div class="scroll"><table class="facts">\n<thead><tr>{head}</tr></thead>\n<tbody>\n'
+        f"{body}\n</tbody>\n</table></div>"
+    )
 
 
 def html_table(suite: Plain) -> str:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
+from symgnn.bench._learning_figure import LEARNING, learning_curves
 from symgnn.report.figures._figure_list import Captioned
 from symgnn.report.figures._style import log_scale, plain
 
@@ -32,6 +33,9 @@ def all_figures(results: Mapping[str, Any]) -> list[Captioned]:
         if suite["claims"]:
             name = suite["name"]
             found.append(Captioned(name, suite["title"], _RATIOS, ratios(suite)))
+            if suite.get("runs"):
+                drawn = learning_curves(suite)
+                found.append(Captioned(f"{name}-curve", suite["title"], LEARNING, drawn))
             if any(claim["nodes"] for claim in suite["claims"]):
                 found.append(Captioned(f"{name}-curve", suite["title"], _CURVE, curve(suite)))
     return found

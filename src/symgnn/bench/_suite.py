@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from symgnn.bench import SUITES, suite_named
+from symgnn.bench import SUITES, USUAL, suite_named
 from symgnn.bench._measure import MissingError, Rounds
 from symgnn.bench._speed_claims import SpeedClaim
 from symgnn.progress import OnProgress, bar
@@ -87,6 +87,13 @@ class Suite:
             "seconds": time.perf_counter() - began,
         }
 
+    def configured(self, options: Mapping[str, Any], out: Path | None) -> Suite:
+        """The suite with options of its own, and a place for what it keeps; most have none."""
+        for name, value in options.items():
+            if value not in (None, [], ()):
+                raise ValueError(f"--{name}: is {value}, but {self.name} has no such option")
+        return self
+
     def check_shapes(self, shapes: Sequence[str], quick: bool) -> None:
         """A wrong shape is named before anything is measured."""
         known = list(dict.fromkeys(part.shape for part in self.parts(quick)))
@@ -105,6 +112,7 @@ def run_suites(
     threads: int | None = None,
     out: Path | None = None,
     shapes: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
     on_suite: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """Run suites one after the other; give results.json.
@@ -112,9 +120,10 @@ def run_suites(
     Those for which memory is not kept come first: it cannot be undone.
     With `out`, each is written to `out/NAME.json` as it ends, and results.json has all that are
     there, those of earlier calls too. Where only some shapes are measured, `out/NAME.json` keeps
-    what it has of the others.
+    what it has of the others. `options` are those of single suites, by name.
     """
-    chosen = [suite_named(name) for name in names or SUITES]  # a wrong name is known at once
+    chosen = [suite_named(name) for name in names or USUAL]  # a wrong name is known at once
+    chosen = [each.configured(options or {}, out) for each in chosen]
     for each in chosen:
         each.check_shapes(shapes, quick)
     chosen.sort(key=lambda each: each.kept)

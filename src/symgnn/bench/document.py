@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from symgnn.bench import check_name
-from symgnn.bench._bench_table import markdown_table
+from symgnn.bench._bench_table import error_markdown, markdown_table
 from symgnn.bench._speed_claims import summary
 from symgnn.bench._suite import recorded
 from symgnn.report._comparison import counted
@@ -48,7 +48,8 @@ def _section(suite: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
     how = f"Measured with {threads}, torch {made['torch']}, {made['platform']}."
     notes = [f"Not measured: {note}." for note in suite["notes"]]
     text = f"{summary(suite['claims'])} {suite['finding']} {how}"
-    return "\n\n".join([text, *notes, *links, markdown_table(suite)])
+    errors = [error_markdown(suite)] if suite.get("runs") else []
+    return "\n\n".join([text, *notes, *links, *errors, markdown_table(suite)])
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,14 +67,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def rewrite(directory: Path, page: Path) -> None:
     """Put the results of a directory into a page, and their pictures beside it."""
-    results = recorded(directory)
+    text = page.read_text()
+    named = {match[2] for match in _PLACE.finditer(text)}
+    results = {"suites": [each for each in recorded(directory)["suites"] if each["name"] in named]}
     for suite in results["suites"]:
         if suite["quick"]:
             raise ValueError(
                 f"{suite['name']}: is of a quick run, which means nothing; run it whole"
             )
     pictures = pictures_by("symgnn.bench._figures", results) or []
-    text = written(page.read_text(), results, pictures)
+    text = written(text, results, pictures)
     for picture in pictures:
         write_whole(page.parent / "pictures" / f"speed-{picture.name}.png", picture.png)
     write_whole(page, text.encode("utf-8"))

@@ -13,8 +13,12 @@ from symgnn._argument_checks import check_count
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
-    bench = commands.add_parser("bench", help="measure speed and memory, as ratios")
-    bench.add_argument("names", nargs="*", metavar="NAME", help="which suites (default: all)")
+    bench = commands.add_parser(
+        "bench", help="measure speed, memory and error at equal time, as ratios"
+    )
+    bench.add_argument(
+        "names", nargs="*", metavar="NAME", help="which suites (default: all but learning)"
+    )
     bench.add_argument("--list", action="store_true", help="name the suites")
     bench.add_argument(
         "--check",
@@ -26,10 +30,25 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     bench.add_argument("--threads", type=int, help="of torch (default: as torch chooses)")
     bench.add_argument(
         "--shape",
+        "--target",
         action="append",
         default=[],
         metavar="SHAPE",
-        help="only on graphs of this shape, such as 3-d of scale; may be given several times",
+        help="only on graphs of this shape, such as 3-d of scale, or with this target of learning; "
+        "may be given several times",
+    )
+    learning = bench.add_argument_group("learning")
+    learning.add_argument("--source", help="a folder that has QM9 (default: as for symgnn train)")
+    learning.add_argument("--molecules", type=int, help="how many to train on (default: 10000)")
+    learning.add_argument(
+        "--minutes", type=float, help="of processor time, of each training (default: 2)"
+    )
+    learning.add_argument(
+        "--network",
+        action="append",
+        dest="networks",
+        metavar="NETWORK",
+        help="only this one; may be given several times",
     )
     bench.add_argument(
         "--quick", action="store_true", help="small graphs, two rounds: to see that it works"
@@ -66,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
 
     chosen = {name: getattr(options, name) for name in ("quick", "threads", "out")}
     chosen["shapes"] = options.shape
+    own = {name: getattr(options, name) for name in ("source", "molecules", "minutes", "networks")}
+    chosen["options"] = {name: value for name, value in own.items() if value is not None}
     try:
         results = run_suites(options.names, on_suite=show, **chosen)
     except KeyboardInterrupt:

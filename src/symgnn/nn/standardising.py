@@ -31,7 +31,8 @@ class Averages:
     A sum is divided by the average number of its terms, so it is of the size of a term and still
     counts: twice as many neighbours give twice the value. Measures and features have their mean
     subtracted and are divided by their deviation. All of these are invariants, so the symmetry of
-    the network stays what it is.
+    the network stays what it is. Each kind may be empty: `Averages(terms=known.terms)` divides sums
+    alone, `Averages(measures=known.measures)` standardises measures alone.
 
     Args:
         terms: How many terms a reduction has on average, such as `{"edge->node": 8.0}`; one for
@@ -92,7 +93,7 @@ class Averages:
 
     def __str__(self) -> str:
         terms = ", ".join(f"{name} {count:.4g}" for name, count in self.terms.items())
-        return f"averages({terms})"
+        return f"averages({terms or 'of inputs alone'})"
 
 
 def _moments(name: str, given: Any) -> Moments:
@@ -183,11 +184,14 @@ def _key(measure: Measure, spec: Spec) -> str:
 
 
 def standardised(network: Network, averages: Averages) -> Network:
-    """The network with its measures standardised; the read-out reads none.
+    """The network with its measures standardised, if averages of any are known; the read-out reads
+    none.
 
     Raises:
-        ValueError: a measure that it reads was not measured.
+        ValueError: some measures are known, but not one that the network reads.
     """
+    if not averages.measures:
+        return network
     known: dict[Input, Measure] = {}
     for key, (_, measure) in measures_read(network).items():
         moments = averages.measures.get(key)

@@ -36,8 +36,14 @@ INFERRED = (
     "graph_features",
     "dimension",
 )
-#: Words for `model.averages`: those of the training graphs, or none.
-AVERAGES = ("training", "none")
+#: Words for `model.averages`: which averages of the training graphs the network takes. All; those
+#: that sums are divided by; those that measures and features are standardised by; none.
+AVERAGES = {
+    "training": ("terms", "measures", "features"),
+    "terms": ("terms",),
+    "measures": ("measures", "features"),
+    "none": (),
+}
 SECTIONS = ("data", "model", "train")
 #: The section `data` of a run on graphs that are in memory only.
 IN_MEMORY = {"in_memory": True}
@@ -194,7 +200,7 @@ def _without_word(model: Mapping[str, Any]) -> dict[str, Any]:
     given = model.get("averages")
     if given is None or isinstance(given, Mapping):
         return dict(model)
-    if given not in AVERAGES:
+    if not isinstance(given, str) or given not in AVERAGES:
         raise ValueError(
             f"averages: is {given!r}; choose from {', '.join(AVERAGES)}, or give them as "
             "symgnn.nn.averages(graphs).as_dict() has them"

@@ -18,7 +18,7 @@ from symgnn.nn import Averages, Model, averages, build
 from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
 from symgnn.nn.node_types import ATOMS, TypeColumns
 from symgnn.nn.peers import PEERS
-from symgnn.train._config import Config, Training
+from symgnn.train._config import AVERAGES, Config, Training
 from symgnn.train._config_errors import in_section
 from symgnn.train._loader import READ
 from symgnn.train._metrics import Judge, Scaler, balanced, is_present
@@ -119,11 +119,17 @@ class Facts:
 
 def averaged(facts: Facts, config: Config, splits: Splits) -> Facts:
     """With the averages of the training graphs, if the section `model` asks for them."""
-    if config.model.get("averages") != "training":
+    asked = config.model.get("averages")
+    kinds = AVERAGES.get(asked, ()) if isinstance(asked, str) else ()
+    if not kinds:
         return facts
     network = make_model(config, splits.task, facts.sizes).network
     network = network.network if isinstance(network, Model) else network
-    return replace(facts, averages=averages(splits.train, network, drop=dropped(config)))
+    found = averages(splits.train, network, drop=dropped(config))
+    for kind in ("terms", "measures", "features"):
+        if kind not in kinds:
+            found = replace(found, **{kind: {}})
+    return replace(facts, averages=found)
 
 
 def measure(
@@ -387,8 +393,8 @@ def make_model(config: Config, task: Task, told: Mapping[str, Any]) -> Any:
     model, energies = dict(config.model), task.level == "potential"
     potential = told.get("potential")
     told = {name: value for name, value in told.items() if name != "potential"}
-    if isinstance(model.get("averages"), str):  # "training" or "none"
-        asked = model.pop("averages") == "training"
+    if isinstance(model.get("averages"), str):  # one of AVERAGES
+        asked = model.pop("averages") != "none"
         told = told if asked else {**told, "averages": None}
     try:
         with in_section("model", [*BUILD_OPTIONS, *model], architecture="block"):
