@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.polynomial import chebyshev, legendre
 from torch import Tensor, nn
 
 from symgnn.geometry.conformal_rays import conformal_rays
@@ -23,14 +22,12 @@ from symgnn.geometry.measures import direction
 from symgnn.geometry.symmetry import ANGLES, MOEBIUS, STARS
 from symgnn.nn.form import AffineMap, After, Form, Width, linear
 from symgnn.nn.inputs import Input, Measure, Reduction, kappa, theta
+from symgnn.nn.polynomials import BASES, polynomials
 from symgnn.nn.spec import Spec
 
 if TYPE_CHECKING:
-    from symgnn.nn._engine.moments import Moments
     from symgnn.nn.update import Update
 
-#: The coefficients of the powers in each polynomial of a basis.
-BASES = {"chebyshev": chebyshev.cheb2poly, "legendre": legendre.leg2poly}
 #: The largest degree: in single precision, powers of higher degree cancel to nothing.
 MAX_DEGREE = 12
 
@@ -42,7 +39,13 @@ def inner_product(first: Tensor, second: Tensor, *_: Any) -> Tensor:
 
 @dataclass(frozen=True, repr=False)
 class RayProduct(Measure):
-    """A measure of angles that is the inner product of what `per_ray` gives for the two rays."""
+    """A measure of angles that is the inner product of what `per_ray` gives for the two rays.
+
+    Args:
+        unit: Whether these vectors have length 1, or 0 for a ray of length zero.
+    """
+
+    unit: bool = False
 
     def __post_init__(self) -> None:
         if self.domain != "angle" or self.per_ray is None or self.function is not inner_product:
@@ -52,7 +55,14 @@ class RayProduct(Measure):
 
 
 #: The cosine of the angle; 0 where a ray has no length.
-cosine = RayProduct("cosine", "angle", function=inner_product, symmetry=ANGLES, per_ray=direction)
+cosine = RayProduct(
+    "cosine",
+    "angle",
+    function=inner_product,
+    symmetry=ANGLES,
+    per_ray=direction,
+    unit=True,
+)
 #: The inner products of inverted, centred and normalised rays, which all Moebius maps keep.
 conformal_product = RayProduct(
     "conformal_product",
@@ -167,21 +177,6 @@ class Separable(Form):
         (t,) = (v for each, v in zip(self.inputs, values, strict=True) if each == self.product)
         return g * h * polynomial(t, self.coefficients.to(t.dtype), self.basis)
 
-    def total(  # type: ignore[override]
-        self, grid: Moments, *values: Tensor, to: str = "ray"
-    ) -> Tensor:
-        """The sum of :meth:`here` over the second rays of each first ray, or of each vertex.
-
-        Args:
-            grid: The moments of the vectors of the rays.
-            values: g and h of each ray, `[P, 2 out]`.
-            to: "ray" or "node".
-
-        Returns:
-            `[R, out]` or `[N, out]`.
-        """
-        return grid.product(values[0], self.powers(), to)
-
     def powers(self) -> Tensor:
         """The coefficients of the powers of t in Q `[out, degree + 1]`."""
         return self.coefficients @ self.in_powers.to(self.coefficients.dtype)
@@ -222,15 +217,8 @@ class ProductForm:
 
 
 def polynomial(t: Tensor, coefficients: Tensor, basis: str) -> Tensor:
-    """`sum_p coefficients_cp P_p(t)` by the recurrence of the basis, `[A, 1], [c, p] -> [A, c]`."""
-    one = torch.ones_like(t)
-    found = [one, t][: coefficients.shape[1]]
-    for p in range(1, coefficients.shape[1] - 1):
-        if basis == "chebyshev":
-            found.append(2 * t * found[p] - found[p - 1])
-        else:
-            found.append(((2 * p + 1) * t * found[p] - p * found[p - 1]) / (p + 1))
-    return torch.cat(found, -1) @ coefficients.T
+    """`sum_p coefficients_cp P_p(t)`, `[A, 1], [c, p] -> [A, c]`."""
+    return torch.cat(polynomials(t, coefficients.shape[1] - 1, basis), -1) @ coefficients.T
 
 
 def _powers_of(basis: str, degree: int) -> list[list[float]]:
