@@ -13,8 +13,10 @@ from symgnn.graphs.movement import narrow_type
 if TYPE_CHECKING:
     from symgnn.graphs.topology import Topology
 
-#: The largest degree of vertices in one group is at most this times the smallest.
+#: The largest degree of vertices in one group is at most this times the smallest,
 SPREAD = 1.25
+#: unless a group joins the next, for which it takes at most so many more rows of padding.
+JOINED = 256
 
 
 class Stars(NamedTuple):
@@ -66,7 +68,8 @@ def _stars(topology: Topology) -> Stars:
     level = (degree[order].double().log() / math.log(SPREAD)).floor()
     _, count = torch.unique_consecutive(level, return_counts=True)
     side = degree[order][count.cumsum(0) - 1]  # the largest degree of each group
-    sizes = list(zip(count.tolist(), side.tolist(), strict=True))
+    sizes = _joined(list(zip(count.tolist(), side.tolist(), strict=True)))
+    count, side = torch.tensor(sizes, dtype=torch.long, device=device).view(-1, 2).unbind(1)
     smallest = degree[order][count.cumsum(0) - count]
     padded = (smallest < side).tolist()
     side = side.repeat_interleave(count)
@@ -91,3 +94,13 @@ def _stars(topology: Topology) -> Stars:
         place[neighbour.argsort(stable=True)].to(kind),
         offsets.to(kind),
     )
+
+
+def _joined(sizes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Groups, without those that are better padded to the degree of the next."""
+    found: list[tuple[int, int]] = []
+    for vertices, side in sizes:
+        if found and found[-1][0] * (side - found[-1][1]) <= JOINED:
+            vertices += found.pop()[0]
+        found.append((vertices, side))
+    return found

@@ -151,9 +151,9 @@ def build(
             as on complete graphs.
         cutoff: The distance from which on the radial basis is 0, in units of the coordinates.
         options: For the blocks, `separable=True` (angle updates of product form, at the price of
-            edges) with its `degree` and `basis`, and `chiral=True` (nodes see handedness), see
-            :func:`symgnn.nn.variants.variant_of`; for a peer's network what it takes besides, such
-            as `cutoff` (see :mod:`symgnn.nn.peers`).
+            edges) with its `degree`, `basis` and `channels`, and `chiral=True` (nodes see
+            handedness), see :func:`symgnn.nn.variants.variant_of`; for a peer's network what it
+            takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
 
     Returns:

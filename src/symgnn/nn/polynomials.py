@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from numpy.polynomial import chebyshev, legendre
 from torch import Tensor
@@ -29,3 +30,17 @@ def polynomials(t: Tensor, degree: int, basis: str) -> list[Tensor]:
         else:
             found.append(((2 * p + 1) * t * found[p] - p * found[p - 1]) / (p + 1))
     return found
+
+
+def powers_of(basis: str, degree: int) -> list[list[float]]:
+    """The coefficients of the powers `[degree + 1, degree + 1]`, one row for each polynomial.
+
+    Example:
+        >>> powers_of("chebyshev", 2)
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 2.0]]
+    """
+    table = np.zeros((degree + 1, degree + 1))
+    for p, unit in enumerate(np.eye(degree + 1)):
+        found = BASES[basis](unit[: p + 1])
+        table[p, : len(found)] = found
+    return table.tolist()

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from symgnn._argument_checks import check_count
 from symgnn.geometry.conformal_rays import conformal_rays
 from symgnn.geometry.measures import direction
 from symgnn.geometry.symmetry import ANGLES, MOEBIUS, STARS
 from symgnn.nn.form import AffineMap, After, Form, Width, linear
 from symgnn.nn.inputs import Input, Measure, Reduction, kappa, theta
-from symgnn.nn.polynomials import BASES, polynomials
+from symgnn.nn.polynomials import BASES, polynomials, powers_of
 from symgnn.nn.spec import Spec
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Separable(Form):
             AffineMap(sum(w for w, read in zip(widths, self.sides, strict=True) if read[h]), out)
             for h in (0, 1)
         )
-        table = torch.tensor(_powers_of(basis, degree), dtype=torch.float64)
+        table = torch.tensor(powers_of(basis, degree), dtype=torch.float64)
         self.register_buffer("in_powers", table, persistent=False)
         self.coefficients = nn.Parameter(torch.empty(out, degree + 1))
         self.reset_parameters()
@@ -188,10 +188,17 @@ class Separable(Form):
 
 @dataclass(frozen=True)
 class ProductForm:
-    """Makes a :class:`Separable`, as the form of an angle update in a :class:`Spec`."""
+    """Makes a :class:`Separable`, as the form of an angle update in a :class:`Spec`.
+
+    Args:
+        degree: The degree of the polynomials.
+        basis: "chebyshev" or "legendre".
+        channels: How many products there are; None for as many as other values have numbers.
+    """
 
     degree: int = 3
     basis: str = "chebyshev"
+    channels: int | None = None
     takes_update: ClassVar[bool] = True
     on_rays: ClassVar[bool] = True
 
@@ -213,21 +220,19 @@ class ProductForm:
                 "its value is read by 'max', or angle by angle; use 'sum' or 'mean' for a->v, a->e "
                 "and a->u"
             )
-        return Separable(widths, out, hidden, update.inputs, degree=self.degree, basis=self.basis)
+        return Separable(
+            widths,
+            self.channels or out,
+            hidden,
+            update.inputs,
+            degree=self.degree,
+            basis=self.basis,
+        )
 
 
 def polynomial(t: Tensor, coefficients: Tensor, basis: str) -> Tensor:
     """`sum_p coefficients_cp P_p(t)`, `[A, 1], [c, p] -> [A, c]`."""
     return torch.cat(polynomials(t, coefficients.shape[1] - 1, basis), -1) @ coefficients.T
-
-
-def _powers_of(basis: str, degree: int) -> list[list[float]]:
-    """The coefficients of the powers `[degree + 1, degree + 1]`, one row for each polynomial."""
-    table = np.zeros((degree + 1, degree + 1))
-    for p, unit in enumerate(np.eye(degree + 1)):
-        found = BASES[basis](unit[: p + 1])
-        table[p, : len(found)] = found
-    return table.tolist()
 
 
 def _sides(given: Input) -> tuple[bool, bool]:
@@ -243,7 +248,9 @@ def _sides(given: Input) -> tuple[bool, bool]:
     return place != "second", place != "first"
 
 
-def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
+def separable(
+    spec: Spec, degree: int = 3, basis: str = "chebyshev", channels: int | None = None
+) -> Spec:
     """A specification with an angle update of product form, whose sums cost as much as edges.
 
     The angle becomes its cosine, kappa the inner product of inverted, centred and normalised rays,
@@ -253,6 +260,8 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
         spec: Any specification with an angle update that is an MLP, such as `AGN`.
         degree: The degree of the polynomials, from 0 to 12.
         basis: "chebyshev" or "legendre".
+        channels: How many products there are, by which the cost grows; None for as many as other
+            values have numbers.
 
     Returns:
         The specification `NAME-separable`.
@@ -264,6 +273,8 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
     """
     if isinstance(degree, bool) or not isinstance(degree, int) or not 0 <= degree <= MAX_DEGREE:
         raise ValueError(f"degree: is {degree!r}; give a whole number from 0 to {MAX_DEGREE}")
+    if channels is not None:
+        check_count("channels", channels, 1)
     if basis not in BASES:
         raise ValueError(f"basis: is {basis!r}; choose from {', '.join(BASES)}")
     if not spec.angle:
@@ -283,6 +294,6 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
                     f"separable: the {domain} update of {spec.name} reads {each}, which needs the "
                     "angles listed; leave it out"
                 )
-    forms = {**spec.forms, "angle": ProductForm(degree, basis)}
+    forms = {**spec.forms, "angle": ProductForm(degree, basis, channels)}
     name = spec.name if spec.name.endswith("-separable") else f"{spec.name}-separable"
     return spec.replace(name=name, angle=angle, forms=forms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from symgnn.geometry.measures import direction
 from symgnn.graphs import Topology
+from symgnn.graphs import stars as stars_module
 from symgnn.graphs.stars import stars_of
 from symgnn.nn._engine import moments as moments_module
 from symgnn.nn._engine.harmonics import harmonics, number_of_harmonics, powers_in_harmonics
@@ -116,6 +118,7 @@ def test_degrees_and_dimensions(
 @pytest.mark.parametrize("kind", ["unit", "any length", "a ray of length zero"])
 def test_kinds_of_vectors(kind: str, few: float, to: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments_module, "FEW", few)
+    monkeypatch.setattr(stars_module, "JOINED", 0)
     case = Case(3, 3, zero=kind == "a ray of length zero")
     case.check(to, unit=kind != "any length")
     moments = Moments(case.topology, direction(case.leaves[0]), unit=True)
@@ -131,6 +134,17 @@ def test_tiles(few: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments_module, "FEW", few)
     with using_policy(tile=1):
         Case(3, 3).check()
+
+
+def test_small_groups_join_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    degrees = Counter(d for d in graph().degree.tolist() if d > 1)
+    assert stars_of(graph()).sizes == [(degrees.total(), max(degrees))]
+    assert stars_of(graph()).padded == [True]
+    monkeypatch.setattr(stars_module, "JOINED", 0)
+    stars = stars_of(graph())
+    assert stars.sizes == [(degrees[d], d) for d in sorted(degrees)]
+    assert not any(stars.padded)
+    assert stars.rows == graph().num_rays
 
 
 def test_a_kept_graph_gives_the_same_derivatives_again() -> None:
