@@ -5,16 +5,16 @@
 DIR has the folders `mnist` and `qm9`; TSP is generated. Protocol, fixed before the first run:
 
 - Networks of two layers, 32 numbers everywhere, sums, averages measured on the training graphs (as
-  `symgnn.fit` does), Adam with 1e-3, in float32, one thread. Blocks: AGN; AGN-separable of degree 3; the same
-  with 16 channels.
-- QM9: 5,000 molecules on their bonds, the energy homo, 3 epochs of batch 32, mean absolute error in meV on
-  1,000 others. MNIST: 2,000 graphs, 3 epochs of batch 32, accuracy on 1,000 others. TSP: 240 problems of 50 to
-  100 nodes, 4 epochs of batch 8, mean cross-entropy of edges on 60 others.
+  `symgnn.fit` does), Adam with 1e-3, in float32, one thread. Blocks: AGN; AGN-separable of
+  degree 3; the same with 16 channels.
+- QM9: 5,000 molecules on their bonds, the energy homo, 3 epochs of batch 32, mean absolute error
+  in meV on 1,000 others. MNIST: 2,000 graphs, 3 epochs of batch 32, accuracy on 1,000 others. TSP:
+  240 problems of 50 to 100 nodes, 4 epochs of batch 8, mean cross-entropy of edges on 60 others.
 - Three initialisations; that with number k has the same seed and the same batches for all blocks.
 - Equal epochs: the test value after these epochs. AGN-separable is not below AGN if the mean of the
   three paired differences is not worse than 0 by more than two standard errors of them.
-- Equal time: AGN-separable goes on until it has taken the processor time of AGN's epochs with the same
-  seed, or twice the epochs. It is above AGN if the mean difference is better than 0.
+- Equal time: AGN-separable goes on until it has taken the processor time of AGN's epochs with the
+  same seed, or twice the epochs. It is above AGN if the mean difference is better than 0.
 - The last value is taken, never the best; no other setting is tried.
 """
 
@@ -187,7 +187,6 @@ def main() -> None:
                         show(done, total)
                     results[name] = {"unit": trial.unit, "rows": rows, **_verdicts(rows, trial)}
                     options.out.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps(results, indent=1))
 
 
 def _graphs(split: Any) -> list[Data]:
