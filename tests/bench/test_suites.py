@@ -19,7 +19,7 @@ from symgnn.bench._suite import QUICK, Suite
 COUNTS = {
     "angles": (8, 7),
     "blocks": (14, 0),
-    "separable": (11, 4),
+    "separable": (19, 4),
     "peers": (37, 8),
     "topology": (8, 8),
     "seeds": (2, 0),

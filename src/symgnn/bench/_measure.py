@@ -65,7 +65,11 @@ def medians(times: Times, *names: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Rounds:
-    """How often something is measured: `repeats` times, fewer where that takes too long."""
+    """How often something is measured: `repeats` times, fewer where that takes too long.
+
+    `clock` gives seconds: `time.process_time` counts those of the processor alone, for one thread
+    on a machine that others use too.
+    """
 
     repeats: int = 15
     least: int = 5
@@ -73,6 +77,7 @@ class Rounds:
     seconds: float = 60.0
     threads: int = 1
     on_round: Callable[[], Any] | None = None
+    clock: Callable[[], float] = time.perf_counter
 
     def alternate(self, runs: Mapping[str, Callable[[], Any]]) -> Times:
         """The times of functions that take turns, in this order and back by turns."""
@@ -81,10 +86,10 @@ class Rounds:
         began = time.perf_counter()
         for number in range(-self.warm_up, self.repeats):
             for name in names:
-                start = time.perf_counter()
+                start = self.clock()
                 runs[name]()
                 if number >= 0:
-                    times[name].append(time.perf_counter() - start)
+                    times[name].append(self.clock() - start)
             names.reverse()
             self.count()
             if number + 1 >= self.least and time.perf_counter() - began > self.seconds:

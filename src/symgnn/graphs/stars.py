@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from symgnn.graphs.movement import Movement
+from symgnn.graphs.movement import narrow_type
 
 if TYPE_CHECKING:
     from symgnn.graphs.topology import Topology
 
-#: The largest degree of vertices in one group is at most this times the smallest.
+#: The largest degree of vertices in one group is at most this times the smallest,
 SPREAD = 1.25
+#: unless a group joins the next, for which it takes at most so many more rows of padding.
+JOINED = 256
 
 
 class Stars(NamedTuple):
     """Vertices with their rays, in groups of about the same degree, without any pair of rays.
 
-    The vertices of a group are padded to its largest degree; P rows in all.
+    The vertices of a group are padded to its largest degree; P rows in all. A padding row reads
+    what the first ray of its vertex reads.
 
     Example:
         >>> from symgnn.graphs import Topology
@@ -30,14 +33,20 @@ class Stars(NamedTuple):
     """
 
     sizes: list[tuple[int, int]]  # of each group, its vertices and their degree with padding
-    vertex: Tensor  # [V], the vertices in order
+    padded: list[bool]  # of each group, whether there is padding
+    vertex: Tensor  # [V], the vertices in order, by degree
     place: Tensor  # [R], the row of each ray
-    both: Movement  # from nodes to rows, as that of the rays; nothing goes to padding
+    ray: Tensor  # [P], the ray of each row; of padding, the first of the vertex
+    there: Tensor  # [P], 1 for the rows of rays, 0 for padding
+    near: Tensor  # [V], twice the vertex: its row in a table of nodes as near and as far ends
+    far: Tensor  # [P], twice the neighbour of each row, plus 1
+    reads: Tensor  # [R], the rows that read each row of such a table as a far end
+    offsets: Tensor  # [2 N + 1], where those of each start
 
     @property
     def rows(self) -> int:
         """P, how many rows there are with padding."""
-        return sum(vertices * degree for vertices, degree in self.sizes)
+        return self.far.shape[0]
 
 
 def stars_of(topology: Topology) -> Stars:
@@ -50,26 +59,48 @@ def stars_of(topology: Topology) -> Stars:
 
 
 def _stars(topology: Topology) -> Stars:
-    rays = topology.rays
-    assert rays is not None
     vertices, star, degree = torch.unique_consecutive(
         topology.ray_vertex, return_inverse=True, return_counts=True
     )
-    number = torch.arange(len(star), device=star.device)
-    number = number - (degree.cumsum(0) - degree)[star]
+    device, rays = star.device, torch.arange(len(star), device=star.device)
+    begin = degree.cumsum(0) - degree  # the first ray of each vertex
     order = degree.argsort(stable=True)
     level = (degree[order].double().log() / math.log(SPREAD)).floor()
     _, count = torch.unique_consecutive(level, return_counts=True)
     side = degree[order][count.cumsum(0) - 1]  # the largest degree of each group
-    sizes = list(zip(count.tolist(), side.tolist(), strict=True))
+    sizes = _joined(list(zip(count.tolist(), side.tolist(), strict=True)))
+    count, side = torch.tensor(sizes, dtype=torch.long, device=device).view(-1, 2).unbind(1)
+    smallest = degree[order][count.cumsum(0) - count]
+    padded = (smallest < side).tolist()
     side = side.repeat_interleave(count)
     start = torch.empty_like(degree).index_copy(0, order, side.cumsum(0) - side)
-    place = start[star] + number
-    reads, _, back_reads, back_offsets = rays.both
-    filled = torch.zeros(int(side.sum()) + 1, dtype=torch.long, device=star.device)
-    filled[place + 1] = 2
-    reads = reads.view(-1, 2).index_select(0, place.argsort()).flatten()
-    offsets = filled.cumsum(0).to(reads.dtype)
-    back_reads = place.to(reads.dtype).index_select(0, back_reads)
-    both = Movement(reads, offsets, back_reads, back_offsets)
-    return Stars(sizes, vertices[order], place, both)
+    place = start[star] + rays - begin[star]
+    ray = begin[order].repeat_interleave(side).index_copy(0, place, rays)
+    there = torch.zeros(len(ray), device=device).index_fill(0, place, 1.0)
+    neighbour = topology.ray_neighbour
+    kind = narrow_type(2 * max(len(ray), topology.num_nodes))
+    offsets = torch.zeros(2 * topology.num_nodes + 1, dtype=torch.long, device=device)
+    ends = torch.bincount(2 * neighbour + 1, minlength=2 * topology.num_nodes)
+    torch.cumsum(ends, 0, out=offsets[1:])
+    return Stars(
+        sizes,
+        padded,
+        vertices[order],
+        place,
+        ray,
+        there,
+        (2 * vertices[order]).to(kind),
+        (2 * neighbour[ray] + 1).to(kind),
+        place[neighbour.argsort(stable=True)].to(kind),
+        offsets.to(kind),
+    )
+
+
+def _joined(sizes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Groups, without those that are better padded to the degree of the next."""
+    found: list[tuple[int, int]] = []
+    for vertices, side in sizes:
+        if found and found[-1][0] * (side - found[-1][1]) <= JOINED:
+            vertices += found.pop()[0]
+        found.append((vertices, side))
+    return found

@@ -162,9 +162,9 @@ def build(
         cosines: Whether the cosines of angles are read in place of angles, which have a cusp where
             two rays are opposite, as images in a cell often are. The symmetry is the same.
         options: For the blocks, `separable=True` (angle updates of product form, at the price of
-            edges) with its `degree` and `basis`, and `chiral=True` (nodes see handedness), see
-            :func:`symgnn.nn.variants.variant_of`; for a peer's network what it takes besides, such
-            as `cutoff` (see :mod:`symgnn.nn.peers`).
+            edges) with its `degree`, `basis` and `channels`, and `chiral=True` (nodes see
+            handedness), see :func:`symgnn.nn.variants.variant_of`; for a peer's network what it
+            takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
 
     Returns:

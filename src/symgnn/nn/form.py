@@ -33,8 +33,8 @@ class Form(nn.Module):
 
     #: Whether it is made as `form(..., update=..., width=...)` of those inputs that are there.
     takes_update = False
-    #: For angles: whether :meth:`total` gets the moments of the rays and factors of each ray, and
-    #: no angle is listed (see :mod:`symgnn.nn.separable`).
+    #: For angles: whether it is a product of factors of the two rays and a polynomial, so that sums
+    #: need no list of angles (see :mod:`symgnn.nn.separable`).
     on_rays = False
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:

@@ -13,24 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import torch
-from numpy.polynomial import chebyshev, legendre
 from torch import Tensor, nn
 
+from symgnn._argument_checks import check_count
 from symgnn.geometry.conformal_rays import conformal_rays
 from symgnn.geometry.measures import direction
 from symgnn.geometry.symmetry import ANGLES, MOEBIUS, STARS
 from symgnn.nn.form import AffineMap, After, Form, Width, linear
 from symgnn.nn.inputs import Input, Measure, Reduction, kappa, theta
+from symgnn.nn.polynomials import BASES, polynomials, powers_of
 from symgnn.nn.spec import Spec
 
 if TYPE_CHECKING:
-    from symgnn.nn._engine.moments import Moments
     from symgnn.nn.update import Update
 
-#: The coefficients of the powers in each polynomial of a basis.
-BASES = {"chebyshev": chebyshev.cheb2poly, "legendre": legendre.leg2poly}
 #: The largest degree: in single precision, powers of higher degree cancel to nothing.
 MAX_DEGREE = 12
 
@@ -42,7 +39,13 @@ def inner_product(first: Tensor, second: Tensor, *_: Any) -> Tensor:
 
 @dataclass(frozen=True, repr=False)
 class RayProduct(Measure):
-    """A measure of angles that is the inner product of what `per_ray` gives for the two rays."""
+    """A measure of angles that is the inner product of what `per_ray` gives for the two rays.
+
+    Args:
+        unit: Whether these vectors have length 1, or 0 for a ray of length zero.
+    """
+
+    unit: bool = False
 
     def __post_init__(self) -> None:
         if self.domain != "angle" or self.per_ray is None or self.function is not inner_product:
@@ -52,7 +55,14 @@ class RayProduct(Measure):
 
 
 #: The cosine of the angle; 0 where a ray has no length.
-cosine = RayProduct("cosine", "angle", function=inner_product, symmetry=ANGLES, per_ray=direction)
+cosine = RayProduct(
+    "cosine",
+    "angle",
+    function=inner_product,
+    symmetry=ANGLES,
+    per_ray=direction,
+    unit=True,
+)
 #: The inner products of inverted, centred and normalised rays, which all Moebius maps keep.
 conformal_product = RayProduct(
     "conformal_product",
@@ -111,7 +121,7 @@ class Separable(Form):
             AffineMap(sum(w for w, read in zip(widths, self.sides, strict=True) if read[h]), out)
             for h in (0, 1)
         )
-        table = torch.tensor(_powers_of(basis, degree), dtype=torch.float64)
+        table = torch.tensor(powers_of(basis, degree), dtype=torch.float64)
         self.register_buffer("in_powers", table, persistent=False)
         self.coefficients = nn.Parameter(torch.empty(out, degree + 1))
         self.reset_parameters()
@@ -167,21 +177,6 @@ class Separable(Form):
         (t,) = (v for each, v in zip(self.inputs, values, strict=True) if each == self.product)
         return g * h * polynomial(t, self.coefficients.to(t.dtype), self.basis)
 
-    def total(  # type: ignore[override]
-        self, grid: Moments, *values: Tensor, to: str = "ray"
-    ) -> Tensor:
-        """The sum of :meth:`here` over the second rays of each first ray, or of each vertex.
-
-        Args:
-            grid: The moments of the vectors of the rays.
-            values: g and h of each ray, `[P, 2 out]`.
-            to: "ray" or "node".
-
-        Returns:
-            `[R, out]` or `[N, out]`.
-        """
-        return grid.product(values[0], self.powers(), to)
-
     def powers(self) -> Tensor:
         """The coefficients of the powers of t in Q `[out, degree + 1]`."""
         return self.coefficients @ self.in_powers.to(self.coefficients.dtype)
@@ -193,10 +188,17 @@ class Separable(Form):
 
 @dataclass(frozen=True)
 class ProductForm:
-    """Makes a :class:`Separable`, as the form of an angle update in a :class:`Spec`."""
+    """Makes a :class:`Separable`, as the form of an angle update in a :class:`Spec`.
+
+    Args:
+        degree: The degree of the polynomials.
+        basis: "chebyshev" or "legendre".
+        channels: How many products there are; None for as many as other values have numbers.
+    """
 
     degree: int = 3
     basis: str = "chebyshev"
+    channels: int | None = None
     takes_update: ClassVar[bool] = True
     on_rays: ClassVar[bool] = True
 
@@ -218,28 +220,19 @@ class ProductForm:
                 "its value is read by 'max', or angle by angle; use 'sum' or 'mean' for a->v, a->e "
                 "and a->u"
             )
-        return Separable(widths, out, hidden, update.inputs, degree=self.degree, basis=self.basis)
+        return Separable(
+            widths,
+            self.channels or out,
+            hidden,
+            update.inputs,
+            degree=self.degree,
+            basis=self.basis,
+        )
 
 
 def polynomial(t: Tensor, coefficients: Tensor, basis: str) -> Tensor:
-    """`sum_p coefficients_cp P_p(t)` by the recurrence of the basis, `[A, 1], [c, p] -> [A, c]`."""
-    one = torch.ones_like(t)
-    found = [one, t][: coefficients.shape[1]]
-    for p in range(1, coefficients.shape[1] - 1):
-        if basis == "chebyshev":
-            found.append(2 * t * found[p] - found[p - 1])
-        else:
-            found.append(((2 * p + 1) * t * found[p] - p * found[p - 1]) / (p + 1))
-    return torch.cat(found, -1) @ coefficients.T
-
-
-def _powers_of(basis: str, degree: int) -> list[list[float]]:
-    """The coefficients of the powers `[degree + 1, degree + 1]`, one row for each polynomial."""
-    table = np.zeros((degree + 1, degree + 1))
-    for p, unit in enumerate(np.eye(degree + 1)):
-        found = BASES[basis](unit[: p + 1])
-        table[p, : len(found)] = found
-    return table.tolist()
+    """`sum_p coefficients_cp P_p(t)`, `[A, 1], [c, p] -> [A, c]`."""
+    return torch.cat(polynomials(t, coefficients.shape[1] - 1, basis), -1) @ coefficients.T
 
 
 def _sides(given: Input) -> tuple[bool, bool]:
@@ -255,7 +248,9 @@ def _sides(given: Input) -> tuple[bool, bool]:
     return place != "second", place != "first"
 
 
-def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
+def separable(
+    spec: Spec, degree: int = 3, basis: str = "chebyshev", channels: int | None = None
+) -> Spec:
     """A specification with an angle update of product form, whose sums cost as much as edges.
 
     The angle becomes its cosine, kappa the inner product of inverted, centred and normalised rays,
@@ -265,6 +260,8 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
         spec: Any specification with an angle update that is an MLP, such as `AGN`.
         degree: The degree of the polynomials, from 0 to 12.
         basis: "chebyshev" or "legendre".
+        channels: How many products there are, by which the cost grows; None for as many as other
+            values have numbers.
 
     Returns:
         The specification `NAME-separable`.
@@ -276,6 +273,8 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
     """
     if isinstance(degree, bool) or not isinstance(degree, int) or not 0 <= degree <= MAX_DEGREE:
         raise ValueError(f"degree: is {degree!r}; give a whole number from 0 to {MAX_DEGREE}")
+    if channels is not None:
+        check_count("channels", channels, 1)
     if basis not in BASES:
         raise ValueError(f"basis: is {basis!r}; choose from {', '.join(BASES)}")
     if not spec.angle:
@@ -295,6 +294,6 @@ def separable(spec: Spec, degree: int = 3, basis: str = "chebyshev") -> Spec:
                     f"separable: the {domain} update of {spec.name} reads {each}, which needs the "
                     "angles listed; leave it out"
                 )
-    forms = {**spec.forms, "angle": ProductForm(degree, basis)}
+    forms = {**spec.forms, "angle": ProductForm(degree, basis, channels)}
     name = spec.name if spec.name.endswith("-separable") else f"{spec.name}-separable"
     return spec.replace(name=name, angle=angle, forms=forms)

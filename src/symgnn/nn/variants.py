@@ -21,6 +21,7 @@ def variant_of(
     separable: bool | None = None,
     degree: int | None = None,
     basis: str | None = None,
+    channels: int | None = None,
     chiral: bool = False,
     dimension: int | None = None,
 ) -> Spec:
@@ -32,6 +33,7 @@ def variant_of(
             :func:`symgnn.nn.separable.separable`).
         degree: The degree of their polynomials, 3 if not given.
         basis: The basis of their polynomials, "chebyshev" (if not given) or "legendre".
+        channels: How many products an angle has, as many as other values have numbers if not given.
         chiral: Whether nodes read the handedness of their neighbours (see
             :func:`symgnn.nn.handedness.chiral`).
         dimension: The number of coordinates, which `chiral` needs.
@@ -56,9 +58,10 @@ def variant_of(
             spec,
             before.degree if degree is None else degree,
             before.basis if basis is None else basis,
+            before.channels if channels is None else channels,
         )
     else:
-        for name, given in (("degree", degree), ("basis", basis)):
+        for name, given in (("degree", degree), ("basis", basis), ("channels", channels)):
             if given is not None:
                 raise ValueError(
                     f"{name}: is {given!r}, but {spec.name} is not separable; pass separable=True"

@@ -1,156 +1,174 @@
-"""Sums over all pairs of rays of each vertex, as one operation with its derivative by hand.
+"""Sums over all pairs of rays of each vertex, in operations of PyTorch.
 
-The derivative that autograd finds for :func:`plain_sums` passes over all rays many more times.
+With g and h of each ray and features F,
+
+    out_c = sum_p q_pc B_pc - sum_s o_sc sum_j S_js g_jc h_jc,
+    B_pc = sum_m of degree p G_mc H_mc,   G_mc = sum_j F_jm g_jc,
+
+or, for the vertices with few rays, `B_pc = sum_jk K_pjk g_jc h_kc` with the matrices K of their
+pairs. :mod:`symgnn.nn._engine.star_sums` computes the same faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from symgnn.nn._engine.torch_private import is_transformed
+from symgnn.graphs.stars import Stars
+from symgnn.nn._engine.values import lift
 
-#: Of each group of vertices, their number and their degree with padding.
-Sizes = Sequence[tuple[int, int]]
+#: Of a group of vertices, their number and their degree with padding.
+Size = tuple[int, int]
 
 
-def node_sums(
-    factors: Tensor,
-    monomial: Tensor,
-    power: Tensor,
-    weights: Tensor,
-    coefficients: Tensor,
-    sizes: Sizes,
+class Layout(NamedTuple):
+    """Where everything stands, which does not depend on any number that is learned."""
+
+    stars: Stars
+    split: int  # how many groups have few rays; these come first
+    counts: tuple[int, ...]  # the number of features of each degree
+    degrees: Tensor  # [degree + 1, M], 1 where a feature is of a degree, else 0
+
+    @property
+    def few(self) -> list[Size]:
+        """The groups of vertices with few rays."""
+        return self.stars.sizes[: self.split]
+
+    @property
+    def many(self) -> list[Size]:
+        """The other groups."""
+        return self.stars.sizes[self.split :]
+
+    @property
+    def few_vertices(self) -> int:
+        """The number of vertices of the first."""
+        return sum(vertices for vertices, _ in self.few)
+
+    @property
+    def few_rows(self) -> int:
+        """The number of rows of the first."""
+        return sum(vertices * side for vertices, side in self.few)
+
+
+class Geometry(NamedTuple):
+    """What depends on the vectors of the rays alone, P rows with padding."""
+
+    grams: Tensor  # K of the vertices with few rays, `[degree + 1, D, D]` each, one after the other
+    features: Tensor  # F of the other rays `[P, M]`, 0 for padding
+    own: Tensor  # S, `[P, s]`, 0 for padding
+
+
+class Weights(NamedTuple):
+    """The coefficients of the polynomials, `[.., c]`."""
+
+    gram: Tensor  # q in the basis of the matrices, `[degree + 1, c]`
+    moment: Tensor  # q in that of the features, `[degree + 1, c]`
+    own: Tensor  # o, `[s, c]`
+
+
+def plain_factors(
+    table: Tensor, on_rays: Tensor | None, stars: Stars, weight: Tensor | None = None
 ) -> Tensor:
-    """`sum_m w_mc G_mc H_mc - sum_jp q_pc |r_j|^(2p) g_jc h_jc` for each vertex.
+    """The factors g and h of each row, `[P, 2 c]`.
 
     Args:
-        factors: g and h of each ray `[P, 2 c]`.
-        monomial: F, `[M, P]`.
-        power: `|r|^(2p)`, `[degree + 1, P]`.
-        weights: w, `[M, c]`.
-        coefficients: q, `[degree + 1, c]`.
-        sizes: The groups of vertices.
-
-    Returns:
-        `[V, c]`.
+        table: Of each node, what it adds as a vertex, then what it adds as a neighbour, `[2 N, w]`.
+        on_rays: What each ray adds, `[R, w]`.
+        stars: The rows.
+        weight: What the factors of each ray are multiplied by, `[R, 1]`.
     """
-    given = (factors, monomial, power, weights, coefficients)
-    if is_transformed():
-        return plain_sums(*given, sizes)
-    found: Tensor = _NodeSums.apply(*given, sizes)
-    return found
+    rows = lift(table, stars.far).split([vertices * side for vertices, side in stars.sizes])
+    at_vertex = lift(table, stars.near).split([vertices for vertices, _ in stars.sizes])
+    pairs = zip(stars.sizes, rows, at_vertex, strict=True)
+    found = torch.cat(
+        [(r.unflatten(0, size) + v.unsqueeze(1)).flatten(0, 1) for size, r, v in pairs]
+    )
+    found = found if on_rays is None else found + lift(on_rays, stars.ray)
+    return found if weight is None else found * lift(weight, stars.ray)
 
 
 def plain_sums(
-    factors: Tensor,
-    monomial: Tensor,
-    power: Tensor,
-    weights: Tensor,
-    coefficients: Tensor,
-    sizes: Sizes,
+    table: Tensor,
+    on_rays: Tensor | None,
+    geometry: Geometry,
+    weights: Weights,
+    layout: Layout,
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """:func:`node_sums` in operations of PyTorch."""
-    parts = []
-    for both, of_rays, of_self in groups(factors, monomial, power, sizes):
+    """The sums over all pairs of rays of each vertex, `[V, c]`."""
+    rows, parts = plain_factors(table, on_rays, layout.stars, weight), []
+    of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
+    p = weights.gram.shape[0]
+    for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
+        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        turned = torch.bmm(gram, h).unflatten(1, (p, g.shape[1]))
+        parts.append(((turned * g.unsqueeze(1)).sum(2) * weights.gram).sum(1))
+    of_feature = repeated(weights.moment, layout.counts)
+    for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
         pairs = both.unflatten(2, (2, both.shape[2] // 2))
-        g, h = torch.bmm(of_rays, both).unflatten(2, pairs.shape[2:]).unbind(2)
+        g, h = torch.bmm(of_rays.mT, both).unflatten(2, pairs.shape[2:]).unbind(2)
         first, second = pairs.unbind(2)
-        own = torch.bmm(of_self, first * second)
-        parts.append((g * h * weights).sum(1) - (own * coefficients).sum(1))
+        alone = torch.bmm(of_self.mT, first * second)
+        parts.append((g * h * of_feature).sum(1) - (alone * weights.own).sum(1))
     return torch.cat(parts)
 
 
-def groups(
-    factors: Tensor, monomial: Tensor, power: Tensor, sizes: Sizes
-) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """The factors `[V, D, w]`, the monomials `[V, M, D]` and the powers of each group."""
-    places = [vertices * side for vertices, side in sizes]
-    split = zip(
-        sizes,
-        factors.split(places),  # not by slices, whose backward passes fill all rows
-        monomial.split(places, 1),
-        power.split(places, 1),
-        strict=True,
-    )
+def plain_sums_to_rays(
+    table: Tensor,
+    on_rays: Tensor | None,
+    geometry: Geometry,
+    weights: Weights,
+    layout: Layout,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """As :func:`plain_sums`, but over the second rays alone, `[P, c]`."""
+    rows, parts = plain_factors(table, on_rays, layout.stars, weight), []
+    of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
+    p = weights.gram.shape[0]
+    for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
+        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        turned = torch.bmm(gram, h).unflatten(1, (p, g.shape[1]))
+        parts.append((g * (turned * weights.gram.unsqueeze(1)).sum(1)).flatten(0, 1))
+    of_feature = repeated(weights.moment, layout.counts)
+    for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
+        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        pairs = torch.bmm(of_rays, torch.bmm(of_rays.mT, h) * of_feature)
+        alone = of_self @ weights.own
+        parts.append((g * torch.addcmul(pairs, h, alone, value=-1)).flatten(0, 1))
+    return torch.cat(parts)
+
+
+def repeated(weight: Tensor, counts: tuple[int, ...]) -> Tensor:
+    """The coefficient of each feature, `[degree + 1, c] -> [M, c]`."""
+    pairs = zip(weight.unsqueeze(1).unbind(0), counts, strict=True)
+    return torch.cat([each.expand(count, -1) for each, count in pairs])
+
+
+def gram_groups(
+    rows: Tensor, grams: Tensor, p: int, sizes: list[Size]
+) -> list[tuple[Tensor, Tensor]]:
+    """The rows `[V, D, w]` and the matrices `[V, p D, D]` of each group."""
+    if not sizes:
+        return []
+    split = rows.split([vertices * side for vertices, side in sizes])  # by slices, all rows are
+    squares = grams.split([vertices * p * side * side for vertices, side in sizes])  # filled again
     return [
-        (
-            rows.unflatten(0, size),
-            of_rays.unflatten(1, size).transpose(0, 1),
-            of_self.unflatten(1, size).transpose(0, 1),
-        )
-        for size, rows, of_rays, of_self in split
+        (both.unflatten(0, size), gram.view(size[0], p * size[1], size[1]))
+        for size, both, gram in zip(sizes, split, squares, strict=True)
     ]
 
 
-class _NodeSums(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *given: Any) -> Tensor:
-        *tensors, sizes = given
-        factors, monomial, power, weights, coefficients = tensors
-        c, parts, kept = weights.shape[1], [], []
-        for both, of_rays, of_self in groups(factors, monomial, power, sizes):
-            moments = torch.bmm(of_rays, both)
-            own = torch.bmm(of_self, both[..., :c] * both[..., c:])
-            kept += [moments, own]
-            found = (moments[..., :c] * moments[..., c:]).mul_(weights).sum(1)
-            parts.append(found.sub_((own * coefficients).sum(1)))
-        ctx.sizes = sizes
-        ctx.save_for_backward(*tensors, *kept)
-        return torch.cat(parts)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple:
-        saved: tuple[Tensor, ...] = ctx.saved_tensors
-        factors, monomial, power, weights, coefficients, *kept = saved
-        given = (factors, monomial, power, weights, coefficients)
-        wanted = [k for k in range(5) if ctx.needs_input_grad[k]]
-        if torch.is_grad_enabled():  # for a second derivative
-            with torch.enable_grad():
-                # as tensors of their own: factors of a later layer depend on the same monomials
-                given = tuple(each.view_as(each) for each in given)  # type: ignore[assignment]
-                out = plain_sums(*given, ctx.sizes)
-            found = torch.autograd.grad(out, [given[k] for k in wanted], grad, create_graph=True)
-            grads: list[Tensor | None] = [None] * 6
-            for k, each in zip(wanted, found, strict=True):
-                grads[k] = each
-            return tuple(grads)
-        return (*_derivatives(given, kept, ctx.sizes, grad, wanted), None)
-
-
-def _derivatives(
-    given: Sequence[Tensor], kept: Sequence[Tensor], sizes: Sizes, grad: Tensor, wanted: list[int]
-) -> list[Tensor | None]:
-    """The derivatives of the sums by those of the five inputs that are wanted."""
-    factors, monomial, power, weights, coefficients = given
-    c = weights.shape[1]
-    by_factor, by_monomial, by_power = map(torch.empty_like, given[:3])
-    by_weight, by_coefficient = torch.zeros_like(weights), torch.zeros_like(coefficients)
-    targets = groups(by_factor, by_monomial, by_power, sizes)
-    for k, (both, of_rays, of_self) in enumerate(groups(factors, monomial, power, sizes)):
-        moments, own = kept[2 * k : 2 * k + 2]
-        start = sum(vertices for vertices, _ in sizes[:k])
-        out = grad[start : start + sizes[k][0]].unsqueeze(1)
-        g, h = moments[..., :c], moments[..., c:]
-        by_weight += (g * h).mul_(out).sum(0)
-        by_coefficient -= (own * out).sum(0)
-        change, moved = out * weights, torch.empty_like(moments)
-        torch.mul(change, h, out=moved[..., :c])
-        torch.mul(change, g, out=moved[..., c:])
-        to_both, to_rays, to_self = targets[k]
-        own_change = out * coefficients
-        if 0 in wanted:
-            torch.bmm(of_rays.mT, moved, out=to_both)
-            change = torch.bmm(of_self.mT, own_change)
-            to_both[..., :c].addcmul_(change, both[..., c:], value=-1)
-            to_both[..., c:].addcmul_(change, both[..., :c], value=-1)
-        if 1 in wanted:
-            to_rays.copy_(torch.bmm(moved, both.mT))
-        if 2 in wanted:
-            product = both[..., :c] * both[..., c:]
-            to_self.copy_(torch.bmm(own_change, product.mT).neg_())
-    found = (by_factor, by_monomial, by_power, by_weight, by_coefficient)
-    return [each if k in wanted else None for k, each in enumerate(found)]
+def moment_groups(
+    rows: Tensor, geometry: Geometry, sizes: list[Size]
+) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """The rows `[V, D, w]`, the features `[V, D, M]` and S `[V, D, s]` of each group."""
+    if not sizes:
+        return []
+    places = [vertices * side for vertices, side in sizes]
+    split = (each.split(places) for each in (rows, geometry.features, geometry.own))
+    return [
+        (both.unflatten(0, size), of_rays.unflatten(0, size), of_self.unflatten(0, size))
+        for size, both, of_rays, of_self in zip(sizes, *split, strict=True)
+    ]

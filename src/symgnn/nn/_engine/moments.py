@@ -1,6 +1,6 @@
 """Sums over angles of product form, through moments of the rays: no pair of rays is listed.
 
-With unit vectors r and a polynomial Q_c(t) = sum_p q_cp t^p for each channel c,
+With vectors r and a polynomial Q_c(t) = sum_p q_cp t^p for each channel c,
 
     sum_k h_kc Q_c(r_j . r_k) = sum_m q_cp(m) F_jm H_mc,   H_mc = sum_k F_km h_kc,
 
@@ -9,13 +9,17 @@ and sum_jk g_jc h_kc Q_c(r_j . r_k) = sum_m q_cp(m) G_mc H_mc,
 where F_jm are the monomials of r_j up to the degree of Q, each times the square root of its
 multinomial coefficient, so that <F_j, F_k> restricted to degree p is (r_j . r_k)^p. The term k = j
 is sum_p q_cp |r_j|^(2p) g_jc h_jc and is subtracted. A vertex of degree d costs O(d).
+
+Of unit vectors, harmonics take the place of monomials (:mod:`symgnn.nn._engine.harmonics`). Where a
+vertex has fewer rays than there are features, the matrices P_p(r_j . r_k) of its few pairs are
+smaller than the moments; they are made once for all layers.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -23,193 +27,163 @@ from torch import Tensor
 from symgnn.geometry.measures import at_least_float32
 from symgnn.graphs.stars import stars_of
 from symgnn.graphs.topology import Topology
-from symgnn.nn._engine.moment_sums import Sizes, groups, node_sums
+from symgnn.nn._engine.harmonics import powers_in_harmonics
+from symgnn.nn._engine.moment_sums import (
+    Geometry,
+    Layout,
+    Weights,
+    plain_sums,
+    plain_sums_to_rays,
+    repeated,
+)
+from symgnn.nn._engine.monomials import counts, features, powers
 from symgnn.nn._engine.rows import move
+from symgnn.nn._engine.star_sums import star_sums
+from symgnn.nn._engine.torch_private import may_branch_on_values
 from symgnn.nn._engine.values import LazyValues, lift
+from symgnn.nn.polynomials import polynomials
 
+if TYPE_CHECKING:
+    from symgnn.nn.separable import Separable
 
-class Table(NamedTuple):
-    """The monomials of n variables of one degree p > 0, each a multiple of one of degree p - 1."""
-
-    parent: Tensor  # [M_p], the number of that one among those of its degree
-    variable: Tensor  # [M_p], what it is multiplied by
-    factor: Tensor  # [M_p, 1], the square root of the ratio of their multinomial coefficients
-
-
-def tables(n: int, degree: int, like: Tensor) -> list[Table]:
-    """The monomials from degree 1 to `degree`, made once for each type and device."""
-    if torch.compiler.is_compiling():
-        return _tables(n, degree, like)
-    key = (n, degree, like.dtype, like.device)
-    if key not in _KNOWN:
-        with torch.inference_mode(False):  # they may be saved for a backward pass later on
-            _KNOWN[key] = _tables(n, degree, like)
-    return _KNOWN[key]
-
-
-_KNOWN: dict[Any, list[Table]] = {}
-
-
-def _tables(n: int, degree: int, like: Tensor) -> list[Table]:
-    found: list[Table] = []
-    before: list[tuple[int, ...]] = [()]  # the variables of each monomial, in order
-    for p in range(1, degree + 1):
-        grown = [
-            (k, (*each, variable))
-            for k, each in enumerate(before)
-            for variable in range(each[-1] if each else 0, n)
-        ]
-        before = [each for _, each in grown]
-        # p! / prod(repeats!), over the same of the one of degree p - 1
-        factor = [[math.sqrt(p / each.count(each[-1]))] for each in before]
-        found.append(
-            Table(
-                torch.tensor([k for k, _ in grown], device=like.device),
-                torch.tensor([each[-1] for each in before], device=like.device),
-                torch.tensor(factor, dtype=like.dtype, device=like.device),
-            )
-        )
-    return found
-
-
-def features(vectors: Tensor, degree: int) -> Tensor:
-    """The monomials F of each vector up to a degree, `[n, R] -> [M, R]`."""
-    found = [torch.ones_like(vectors[:1])]  # one for each degree
-    for parent, variable, factor in tables(vectors.shape[0], degree, vectors):
-        product = found[-1].index_select(0, parent) * vectors.index_select(0, variable)
-        found.append(product * factor)
-    return torch.cat(found)
-
-
-def powers(vectors: Tensor, degree: int) -> Tensor:
-    """`|r|^(2p)` for p from 0 to a degree, `[n, R] -> [degree + 1, R]`."""
-    square = vectors.square().sum(0, keepdim=True)
-    found = [torch.ones_like(square)]
-    for _ in range(degree):
-        found.append(found[-1] * square)
-    return torch.cat(found)
+#: A vertex has few rays if their number times that of polynomials is at most this times that of
+#: features.
+FEW = 2.0
 
 
 class Moments:
     """The rays of all vertices, with one vector `[R, n]` each.
 
-    Their monomials are computed once for all updates that read the same vectors.
+    Their features are computed once for all updates that read the same vectors.
+
+    Args:
+        topology: With the rays.
+        vectors: `[R, n]`.
+        unit: Whether they have length 1, or 0 at coincident points.
     """
 
-    def __init__(self, topology: Topology, vectors: Tensor) -> None:
-        self.topology, self.vectors = topology, vectors
-        self._made: dict[tuple[int, torch.dtype], tuple[Tensor, Tensor]] = {}
+    def __init__(self, topology: Topology, vectors: Tensor, unit: bool = False) -> None:
+        self.topology, self.vectors, self.may_be_unit = topology, vectors, unit
+        self._made: dict[tuple[int, str, torch.dtype], tuple[Geometry, Layout]] = {}
 
-    @property
-    def padded(self) -> bool:
-        """Whether rays stand as in :class:`symgnn.graphs.stars.Stars`; not while compiling, where
-        sizes have to be those of the graph.
-        """
-        return not torch.compiler.is_compiling()
+    @cached_property
+    def unit(self) -> bool:
+        """Whether all vectors are known to have length 1."""
+        known = self.may_be_unit and may_branch_on_values(self.vectors)
+        return known and not bool((self.vectors.detach().square().sum(1) < 0.5).any())
 
-    def factors(self, table: Tensor, on_rays: Tensor | None) -> Tensor:
-        """The factors of each ray: what its nodes add, `[2 N, w]`, and itself, `[R, w]`."""
-        rays = self.topology.rays
-        assert rays is not None
-        stars = stars_of(self.topology) if self.padded else None
-        rows = move(table, rays.both if stars is None else stars.both)
-        if on_rays is None:
-            return rows
-        if stars is not None:
-            empty = on_rays.new_zeros(stars.rows, on_rays.shape[1])
-            on_rays = empty.index_copy(0, stars.place, on_rays)
-        return rows + on_rays
-
-    def weighted(self, factors: Tensor, on_rays: Tensor) -> Tensor:
-        """The factors `[P, w]` times a number for each ray `[R, 1]`."""
-        on_rays = on_rays.to(factors.dtype)
-        if self.padded:
-            stars = stars_of(self.topology)
-            on_rays = on_rays.new_zeros(stars.rows, 1).index_copy(0, stars.place, on_rays)
-        return factors * on_rays
-
-    def made(self, degree: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """The monomials `[M, P]` and the powers `[degree + 1, P]` of all rays."""
-        key = (degree, dtype)
-        if key not in self._made:
-            vectors = self.vectors.to(dtype).T
-            if self.padded:
-                stars = stars_of(self.topology)
-                empty = vectors.new_zeros(vectors.shape[0], stars.rows)
-                vectors = empty.index_copy(1, stars.place, vectors)
-            vectors = vectors.contiguous()
-            self._made[key] = features(vectors, degree), powers(vectors, degree)
-        return self._made[key]
-
-    def product(self, factors: Tensor, coefficients: Tensor, to: str) -> Tensor:
+    def product(
+        self,
+        form: Separable,
+        table: Tensor,
+        on_rays: Tensor | None,
+        to: str,
+        weight: Tensor | None = None,
+    ) -> Tensor:
         """`sum g_jc h_kc Q_c(r_j . r_k)` over pairs of different rays of a vertex.
 
         Args:
-            factors: g and h as :meth:`factors` gives them, `[P, 2 c]`.
-            coefficients: q, those of the powers in Q, `[c, degree + 1]`.
+            form: With the polynomials Q.
+            table: Of each node, what it adds to g and h as a vertex, then what it adds as a
+                neighbour, `[2 N, 2 c]`.
+            on_rays: What each ray adds, `[R, 2 c]`.
             to: "node" for the sum over j and k, `[N, c]`; "ray" for that over k, `[R, c]`.
+            weight: What g and h of each ray are multiplied by, `[R, 1]`.
 
         Returns:
             The sums, at least in single precision.
         """
-        with torch.autocast(factors.device.type, enabled=False):  # differences need all digits
-            factors = at_least_float32(factors)
-            coefficients = coefficients.to(factors.dtype)
-            degree, n = coefficients.shape[1] - 1, self.vectors.shape[1]
-            sizes = [math.comb(n + p - 1, p) for p in range(degree + 1)]
-            columns = coefficients.T.unsqueeze(1).unbind(0)
-            weights = torch.cat(  # [M, c]
-                [each.expand(size, -1) for each, size in zip(columns, sizes, strict=True)]
-            )
-            monomial, power = self.made(degree, factors.dtype)
-            if not self.padded:
-                return self._by_movements(factors, monomial, power, weights, coefficients, to)
-            stars = stars_of(self.topology)
-            c, nodes = coefficients.shape[0], self.topology.num_nodes
+        with torch.autocast(table.device.type, enabled=False):  # differences need all digits
+            table = at_least_float32(table)
+            on_rays = None if on_rays is None else on_rays.to(table.dtype)
+            weight = None if weight is None else weight.to(table.dtype)
+            if torch.compiler.is_compiling():
+                return self._by_movements(form, table, on_rays, to, weight)
+            stars, nodes = stars_of(self.topology), self.topology.num_nodes
             if not stars.sizes:
-                return factors.new_zeros(nodes if to == "node" else 0, c)
-            given = (factors, monomial, power, weights, coefficients.T)
+                return table.new_zeros(nodes if to == "node" else 0, form.out)
+            geometry, layout = self.made(form, table.dtype)
+            weights = self.weights(form, table.dtype)
             if to == "ray":
-                return lift(_to_rays(*given, stars.sizes), stars.place)
-            total = node_sums(*given, stars.sizes)
-            return total.new_zeros(nodes, c).index_copy(0, stars.vertex, total)
+                rows = plain_sums_to_rays(table, on_rays, geometry, weights, layout, weight)
+                return lift(rows, stars.place)
+            if weight is None:
+                total = star_sums(table, on_rays, geometry, weights, layout)
+            else:
+                total = plain_sums(table, on_rays, geometry, weights, layout, weight)
+            return total.new_zeros(nodes, form.out).index_copy(0, stars.vertex, total)
+
+    def made(self, form: Separable, dtype: torch.dtype) -> tuple[Geometry, Layout]:
+        """What depends on the vectors alone, made once for all layers."""
+        key = (form.degree, form.basis, dtype)
+        if key not in self._made:
+            self._made[key] = self._make(form, dtype)
+        return self._made[key]
+
+    def _make(self, form: Separable, dtype: torch.dtype) -> tuple[Geometry, Layout]:
+        stars, n = stars_of(self.topology), self.vectors.shape[1]
+        number = counts(n, form.degree, self.unit)
+        most = FEW * sum(number)
+        split = sum(side * (form.degree + 1) <= most for _, side in stars.sizes)
+        vectors, there = self.vectors.to(dtype), stars.there.to(dtype)
+        ones = [vectors.new_ones(1, count) for count in number]
+        layout = Layout(stars, split, tuple(number), torch.block_diag(*ones))
+        vectors = vectors.new_zeros(stars.rows, n).index_copy(0, stars.place, vectors)
+        few = layout.few_rows
+        grams, start = [vectors.new_zeros(0)], 0
+        for size in layout.few:
+            rows = slice(start, start + size[0] * size[1])
+            grams.append(_gram(vectors[rows].view(*size, n), there[rows].view(size), form))
+            start = rows.stop
+        many, is_there = vectors[few:].T.contiguous(), there[few:].unsqueeze(0)
+        found = features(many, is_there, form.degree, self.unit)
+        own = is_there if self.unit else powers(many, is_there, form.degree)
+        return Geometry(torch.cat(grams), found, own.T.contiguous()), layout
+
+    def weights(self, form: Separable, dtype: torch.dtype) -> Weights:
+        """The coefficients of the polynomials in each basis."""
+        q = form.powers().to(dtype)
+        own, moment = q.T, q.T
+        if self.unit:
+            own = q.sum(1, keepdim=True).T  # Q(1)
+            n = self.vectors.shape[1]
+            moment = torch.as_tensor(powers_in_harmonics(n, form.degree).T, dtype=dtype) @ q.T
+        return Weights(form.coefficients.T.to(dtype), moment, own)
 
     def _by_movements(
         self,
-        factors: Tensor,
-        monomial: Tensor,
-        power: Tensor,
-        weights: Tensor,
-        coefficients: Tensor,
+        form: Separable,
+        table: Tensor,
+        on_rays: Tensor | None,
         to: str,
+        weight: Tensor | None,
     ) -> Tensor:
         """The same in operations whose sizes depend on the numbers of rays and nodes alone."""
         rays = self.topology.rays
         assert rays is not None
-        g, h = factors.chunk(2, 1)
-        monomial = monomial.T.unsqueeze(2)
+        rows = move(table, rays.both)
+        rows = rows if on_rays is None else rows + on_rays
+        rows = rows if weight is None else rows * weight
+        vectors = self.vectors.to(table.dtype).T.contiguous()
+        there = torch.ones_like(vectors[:1])
+        own = form.powers().to(table.dtype).T
+        weights = repeated(own, tuple(counts(vectors.shape[0], form.degree, unit=False)))
+        g, h = rows.chunk(2, 1)
+        monomial = features(vectors, there, form.degree, unit=False).unsqueeze(2)
         moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.near.T) * weights.flatten()
         back = move(moments, rays.near).unflatten(1, weights.shape)
-        found = g * ((monomial * back).sum(1) - h * (power.T @ coefficients.T))
+        alone = powers(vectors, there, form.degree).T @ own
+        found = g * ((monomial * back).sum(1) - h * alone)
         return found if to == "ray" else move(found, rays.near.T)
 
 
-def _to_rays(
-    factors: Tensor,
-    monomial: Tensor,
-    power: Tensor,
-    weights: Tensor,
-    coefficients: Tensor,
-    sizes: Sizes,
-) -> Tensor:
-    """As :func:`node_sums`, but over the second rays alone, `[P, c]`."""
-    parts = []
-    for both, of_rays, of_self in groups(factors, monomial, power, sizes):
-        first, second = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
-        pairs = torch.bmm(of_rays.mT, torch.bmm(of_rays, second) * weights)
-        own = of_self.mT @ coefficients
-        parts.append((first * torch.addcmul(pairs, second, own, value=-1)).flatten(0, 1))
-    return torch.cat(parts)
+def _gram(vectors: Tensor, there: Tensor, form: Separable) -> Tensor:
+    """The polynomials of all pairs of different rays, `[V, D, n], [V, D] -> [V p D D]`."""
+    t = torch.bmm(vectors, vectors.mT)
+    different = 1.0 - torch.eye(t.shape[1], dtype=t.dtype, device=t.device)
+    pairs = there.unsqueeze(2) * there.unsqueeze(1) * different
+    found = torch.stack(polynomials(t, form.degree, form.basis), 1) * pairs.unsqueeze(1)
+    return found.flatten()
 
 
 class MomentValues(LazyValues):

@@ -53,7 +53,7 @@ class Plan:
     rows_read: bool  # whether the result is read other than by sums and means
     on_lines: bool  # whether the first half is the same for an edge and its reverse
     has_total: bool  # whether the form has a faster sum over second rays
-    on_rays: bool  # whether that is of factors of the rays, without any angles
+    on_rays: bool  # whether it is a product of factors of the rays, see :class:`Form`
     plain: bool  # whether nothing is done to the result
 
 

@@ -24,7 +24,7 @@ from symgnn.nn._engine.torch_private import transforms
 from symgnn.nn._engine.values import LazyValues, lift
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
-from symgnn.nn.separable import Separable
+from symgnn.nn.separable import RayProduct, Separable
 from symgnn.nn.state import Reference, State, Values, as_column
 from symgnn.nn.update import Update
 
@@ -182,10 +182,9 @@ class WholeEngine(Reference):
         given = Given(plan, "angle", topology, maps, phi.bias, (), graph, node, ray)
         moments = moments_of(phi.product, state)
         table = unstacked(node_table(given), len(given.bias))
-        factors = moments.factors(table, ray_table(given))
-        if update.envelope is not None:
-            factors = moments.weighted(factors, on_rays(update.envelope, False, state))
-        return MomentValues(topology, lambda to: phi.total(moments, factors, to=to))
+        rays, fading = ray_table(given), update.envelope
+        weight = None if fading is None else on_rays(fading, False, state)
+        return MomentValues(topology, lambda to: moments.product(phi, table, rays, to, weight))
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
         """An input of a form where it lives."""
@@ -228,7 +227,7 @@ def on_rays(home: Input, incoming: bool, state: State) -> Tensor:
     return found
 
 
-def moments_of(given: Measure, state: State) -> Moments:
+def moments_of(given: RayProduct, state: State) -> Moments:
     """The moments of the vectors that a measure of angles gives each ray, made once."""
     key = ("moments", given)
     if key not in state.measured:
@@ -237,7 +236,8 @@ def moments_of(given: Measure, state: State) -> Moments:
         neighbour, vertex = state.seen_by(given).ray_ends
         topology = state.topology
         around = (topology.ray_vertex, topology.num_nodes) if given.grouped else ()
-        state.measured[key] = Moments(topology, per_ray(neighbour - vertex, *around))
+        vectors = per_ray(neighbour - vertex, *around)
+        state.measured[key] = Moments(topology, vectors, given.unit)
     found: Moments = state.measured[key]
     return found
 

@@ -1,0 +1,254 @@
+"""The sums of :mod:`symgnn.nn._engine.moment_sums`, some vertices at a time that fit in the cache.
+
+The derivative of a vertex's sum `out_c` by a factor of its rays is the derivative of `out_c` times
+a row that does not depend on it,
+
+    Z_j = (sum_m F_jm w_m H_m - o_j h_j,  sum_m F_jm w_m G_m - o_j g_j),
+
+so Z is computed in the forward pass, while the moments G and H are in the cache, and the backward
+pass multiplies and sums. Rows of Z stand as those of `[g, h]` do, hence with halves exchanged.
+Second derivatives are those of the plain operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from symgnn.nn._engine.moment_sums import Geometry, Layout, Weights, plain_sums, repeated
+from symgnn.nn._engine.policy import policy
+from symgnn.nn._engine.torch_private import is_transformed, keeps_graph
+
+
+def star_sums(
+    table: Tensor, on_rays: Tensor | None, geometry: Geometry, weights: Weights, layout: Layout
+) -> Tensor:
+    """The sums over all pairs of rays of each vertex.
+
+    Args:
+        table: Of each node, what it adds to g and h as a vertex, then as a neighbour, `[2 N, 2 c]`.
+        on_rays: What each ray adds, `[R, 2 c]`.
+        geometry: What depends on the vectors of the rays.
+        weights: The coefficients of the polynomials.
+        layout: Where everything stands.
+
+    Returns:
+        `[V, c]`.
+    """
+    if is_transformed():
+        return plain_sums(table, on_rays, geometry, weights, layout)
+    found: Tensor = _StarSums.apply(table, on_rays, *geometry, *weights, layout)
+    return found
+
+
+class _Tile(NamedTuple):
+    """Some vertices of a group."""
+
+    side: int  # their degree with padding
+    few: bool  # whether they have few rays
+    padded: bool  # whether there may be padding
+    vertices: slice
+    rows: slice  # among all rows
+    many: slice  # of vertices with many rays: among theirs
+    grams: slice  # of vertices with few rays: among the numbers of theirs
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of vertices, and their degree."""
+        return self.vertices.stop - self.vertices.start, self.side
+
+
+def _tiles(layout: Layout, width: int) -> Iterator[_Tile]:
+    """The vertices in order, so that what is computed of them fits in the cache."""
+    size, few_rows, stars = policy().tile, layout.few_rows, layout.stars
+    p, features = len(layout.counts), sum(layout.counts)
+    vertex = row = gram = 0
+    for number, (vertices, side) in enumerate(stars.sizes):
+        few = number < layout.split
+        each = max(1, size // (width * (p * side if few else max(side, features))))
+        for start in range(0, vertices, each):
+            count = min(each, vertices - start)
+            rows = slice(row, row + count * side)
+            squares = slice(gram, gram + (count * p * side * side if few else 0))
+            many = slice(rows.start - few_rows, rows.stop - few_rows)
+            here = slice(vertex, vertex + count)
+            yield _Tile(side, few, stars.padded[number], here, rows, many, squares)
+            vertex, row, gram = here.stop, rows.stop, squares.stop
+
+
+class _StarSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, on_rays: Tensor | None, *rest: Any) -> Tensor:
+        geometry, weights, layout = Geometry(*rest[:3]), Weights(*rest[3:6]), rest[6]
+        work = _Work(table, on_rays, geometry, weights, layout)
+        stars, (p, c), width = layout.stars, weights.gram.shape, table.shape[1]
+        vertices, few = stars.near.shape[0], layout.few_vertices
+        terms = table.new_empty(vertices, p + weights.own.shape[0], c)
+        wanted = any(ctx.needs_input_grad[:2])
+        rows = table.new_empty(stars.rows, width) if wanted else None
+        total = table.new_empty(vertices, width) if wanted else None
+        for tile in _tiles(layout, width):
+            both = work.factors(tile, None if rows is None else rows[tile.rows])
+            out = terms[tile.vertices]
+            if tile.few:
+                work.by_pairs(tile, both, out, wanted)
+            else:
+                work.by_moments(tile, both, out, wanted)
+            if total is not None:
+                torch.sum(both, 1, out=total[tile.vertices])
+        ctx.layout = layout
+        ctx.save_for_backward(table, on_rays, *rest[:6], terms, rows, total)
+        parts = []
+        if few:
+            parts.append((terms[:few, :p] * weights.gram).sum(1))
+        if few < vertices:
+            parts.append((terms[few:] * torch.cat([weights.moment, -weights.own])).sum(1))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        table, on_rays, *rest, terms, rows, total = ctx.saved_tensors
+        geometry, weights, layout = Geometry(*rest[:3]), Weights(*rest[3:6]), ctx.layout
+        given, wanted = (table, on_rays, *rest), ctx.needs_input_grad
+        if torch.is_grad_enabled():  # for a second derivative
+            return (*_again(given, layout, grad, wanted), None)
+        found: list[Tensor | None] = [None] * 8
+        grad = grad.contiguous()
+        if rows is not None:
+            moved = torch.empty_like(rows) if keeps_graph() else rows
+            found[:2] = _by_factors(grad, rows, total, layout, moved, on_rays is not None)
+        if any(wanted[2:5]):
+            work = _Work(table, on_rays, geometry, weights, layout)
+            found[2:5] = work.by_geometry(grad, wanted[2:5])
+        few, p = layout.few_vertices, weights.gram.shape[0]
+        if wanted[5]:
+            found[5] = (terms[:few, :p] * grad[:few].unsqueeze(1)).sum(0)
+        if wanted[6] or wanted[7]:
+            by_weight = (terms[few:] * grad[few:].unsqueeze(1)).sum(0)
+            found[6], found[7] = by_weight[:p], -by_weight[p:]
+        return (*(each if want else None for each, want in zip(found, wanted, strict=False)), None)
+
+
+def _by_factors(
+    grad: Tensor, rows: Tensor, total: Tensor, layout: Layout, moved: Tensor, on_rays: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The derivatives by what nodes and what rays add; `moved` is filled, and may be `rows`."""
+    stars, c = layout.stars, grad.shape[1]
+    twice = torch.cat([grad, grad], 1)
+    row = vertex = 0
+    for count, side in stars.sizes:
+        here, out = slice(row, row + count * side), twice[vertex : vertex + count].unsqueeze(1)
+        shape = (count, side, 2 * c)
+        torch.mul(rows[here].view(shape), out, out=moved[here].view(shape))
+        row, vertex = here.stop, vertex + count
+    # F.embedding_bag in mode "sum" with include_last_offset, without its checks
+    found = torch.embedding_bag(moved, stars.reads, stars.offsets, False, 0, False, None, True)[0]
+    found.index_copy_(0, stars.near.long(), total * twice)
+    of_rays = _exchanged(moved.index_select(0, stars.place), c) if on_rays else None
+    return _exchanged(found, c), of_rays
+
+
+def _exchanged(rows: Tensor, c: int) -> Tensor:
+    return torch.cat([rows[..., c:], rows[..., :c]], -1)
+
+
+class _Work:
+    """What is computed of a tile."""
+
+    def __init__(
+        self,
+        table: Tensor,
+        on_rays: Tensor | None,
+        geometry: Geometry,
+        weights: Weights,
+        layout: Layout,
+    ) -> None:
+        self.table, self.on_rays, self.layout = table, on_rays, layout
+        self.geometry, self.weights = geometry, weights
+        self.p, self.c = weights.gram.shape
+        self.at_vertex = table.index_select(0, layout.stars.near)
+        #: Whether S is 1 for all rays.
+        self.unit = weights.own.shape[0] == 1
+        self.gram = torch.cat([weights.gram, weights.gram], 1).unsqueeze(1)
+        self.moment = repeated(torch.cat([weights.moment] * 2, 1), layout.counts)
+        self.own = -torch.cat([weights.own, weights.own], 1)
+
+    def factors(self, tile: _Tile, into: Tensor | None = None) -> Tensor:
+        """The factors g and h, `[V, D, 2 c]`; 0 for padding."""
+        stars = self.layout.stars
+        far = stars.far[tile.rows]
+        if into is None:
+            into = self.table.new_empty(far.shape[0], self.table.shape[1])
+        torch.index_select(self.table, 0, far, out=into)
+        if self.on_rays is not None:
+            into += self.on_rays.index_select(0, stars.ray[tile.rows])
+        both = into.view(*tile.shape, into.shape[1])
+        both += self.at_vertex[tile.vertices].unsqueeze(1)
+        if tile.padded:
+            both *= stars.there[tile.rows].to(both.dtype).view(*tile.shape, 1)
+        return both
+
+    def by_moments(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> None:
+        """B and the pairs of equals of vertices with many rays; their factors become Z."""
+        c, p = self.c, self.p
+        features = self.geometry.features[tile.many].view(*tile.shape, -1)
+        moments = torch.bmm(features.mT, both)
+        product = moments[..., :c] * moments[..., c:]
+        terms[:, :p] = torch.matmul(self.layout.degrees, product)
+        product = both[..., :c] * both[..., c:]
+        if self.unit:
+            torch.sum(product, 1, out=terms[:, p])
+        else:
+            own = self.geometry.own[tile.many].view(*tile.shape, -1)
+            terms[:, p:] = torch.bmm(own.mT, product)
+        if wanted:
+            both *= self.own if self.unit else own @ self.own
+            both.baddbmm_(features, moments.mul_(self.moment))
+
+    def by_pairs(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> None:
+        """B of vertices with few rays; their factors become Z."""
+        c = self.c
+        gram = self.geometry.grams[tile.grams].view(tile.shape[0], self.p * tile.side, tile.side)
+        turned = torch.bmm(gram, both).unflatten(1, (self.p, tile.side))
+        product = turned[..., c:] * both[..., :c].unsqueeze(1)
+        torch.sum(product, 2, out=terms[:, : self.p])
+        if wanted:
+            torch.sum(turned.mul_(self.gram), 1, out=both)
+
+    def by_geometry(self, grad: Tensor, wanted: Sequence[bool]) -> list[Tensor | None]:
+        """The derivatives by K, F and S."""
+        c, given = self.c, self.geometry
+        grams, features, own = map(torch.empty_like, given)
+        for tile in _tiles(self.layout, 2 * c):
+            out, both = grad[tile.vertices].unsqueeze(1), self.factors(tile)
+            g, h = both[..., :c], both[..., c:]
+            if tile.few:
+                change = (out * self.weights.gram).unsqueeze(2) * g.unsqueeze(1)
+                into = grams[tile.grams].view(tile.shape[0], self.p * tile.side, tile.side)
+                torch.bmm(change.flatten(1, 2), h.mT, out=into)
+                continue
+            if wanted[1]:
+                of_rays = given.features[tile.many].view(*tile.shape, -1)
+                moments = torch.bmm(of_rays.mT, both)
+                moments = _exchanged(moments, c).mul_(self.moment)
+                moments.unflatten(2, (2, c)).mul_(out.unsqueeze(2))
+                torch.bmm(both, moments.mT, out=features[tile.many].view(*tile.shape, -1))
+            if wanted[2]:
+                change = (g * h).mul_(out).flatten(0, 1)
+                torch.mm(change, self.weights.own.T, out=own[tile.many]).neg_()
+        return [grams, features, own]
+
+
+def _again(
+    given: Sequence[Any], layout: Layout, grad: Tensor, wanted: Sequence[bool]
+) -> list[Tensor | None]:
+    """The derivatives of the plain operations, which can be differentiated again."""
+    table, on_rays, *rest = given
+    with torch.enable_grad():
+        out = plain_sums(table, on_rays, Geometry(*rest[:3]), Weights(*rest[3:]), layout)
+    chosen = [each for each, want in zip(given, wanted, strict=False) if want]
+    found = iter(torch.autograd.grad(out, chosen, grad, create_graph=True, allow_unused=True))
+    return [next(found) if want else None for want in wanted[: len(given)]]
