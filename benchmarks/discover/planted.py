@@ -45,7 +45,8 @@ def planted(shape: str, rule: str, count: int, seed: int, noise: float = 0.1) ->
     """Graphs of a shape with targets of a rule, with noise of so many deviations."""
     rng = np.random.default_rng([seed, SHAPES.index(shape), RULES.index(rule)])
     graphs = [_graph(shape, rng, k) for k in range(count)]
-    values = np.array([_value(rule, graph) for graph in graphs])
+    rate = rng.uniform(0.8, 2.0)  # how fast the target goes with what it is made of
+    values = np.array([_value(rule, graph, rate) for graph in graphs])
     values = (values - values.mean()) / values.std()
     values = values + noise * rng.standard_normal(count)
     for graph, value in zip(graphs, values, strict=True):
@@ -104,13 +105,11 @@ def _tree(rng: np.random.Generator, n: int) -> tuple[np.ndarray, set[tuple[int, 
 
 
 def _mesh2(rng: np.random.Generator, n: int) -> tuple[np.ndarray, set[tuple[int, int]]]:
-    """A triangulation of random points, some of its edges left out."""
+    """A triangulation of random points."""
     x = rng.uniform(-1.5, 1.5, (int(rng.integers(10, 14)), n))
     rows = Delaunay(x).simplices
-    edges = {
-        tuple(sorted((int(r[a]), int(r[b])))) for r in rows for a, b in ((0, 1), (0, 2), (1, 2))
-    }
-    return x, edges
+    sides = [(int(row[a]), int(row[b])) for row in rows for a, b in ((0, 1), (0, 2), (1, 2))]
+    return x, {(min(side), max(side)) for side in sides}
 
 
 def _mesh3(rng: np.random.Generator, n: int) -> tuple[np.ndarray, set[tuple[int, int]]]:
@@ -125,31 +124,14 @@ def _mesh3(rng: np.random.Generator, n: int) -> tuple[np.ndarray, set[tuple[int,
 
 
 _SMILES = [
-    "CCCCO",
-    "CCC(C)N",
-    "CC(=O)OC",
-    "CCOCC",
-    "NCCO",
-    "CC(C)CO",
-    "CCC(=O)N",
-    "OCC(O)C",
-    "CNCCO",
-    "CCSC",
-    "CC(F)CO",
-    "C1CC1CO",
-    "CC(=O)NC",
-    "CCCC#N",
-    "COCCO",
-    "CC(N)C=O",
-    "CCNC(C)C",
-    "C=CCCO",
-    "CC(C)(C)O",
-    "OC1CCC1",
+    *("CCCCO", "CCC(C)N", "CC(=O)OC", "CCOCC", "NCCO", "CC(C)CO", "CCC(=O)N", "OCC(O)C"),
+    *("CNCCO", "CCSC", "CC(F)CO", "C1CC1CO", "CC(=O)NC", "CCCC#N", "COCCO", "CC(N)C=O"),
+    *("CCNC(C)C", "C=CCCO", "CC(C)(C)O", "OC1CCC1"),
 ]
 
 
 def _molecule(rng: np.random.Generator, n: int) -> tuple[np.ndarray, set[tuple[int, int]]]:
-    """A small molecule of RDKit without hydrogens, its coordinates shaken a little."""
+    """A small molecule with its hydrogens by RDKit, its coordinates shaken a little."""
     from rdkit import Chem
     from rdkit.Chem import AllChem
 
@@ -172,7 +154,7 @@ _MAKERS = {
 }
 
 
-def _value(rule: str, graph: Data) -> float:
+def _value(rule: str, graph: Data, rate: float) -> float:
     """The target of a graph, written in loops and on its own."""
     x, n = graph.pos.numpy(), graph.pos.shape[1]
     near: list[list[int]] = [[] for _ in x]
@@ -181,11 +163,11 @@ def _value(rule: str, graph: Data) -> float:
     edges = [(i, j) for i in range(len(x)) for j in near[i] if i < j]
     if rule == "pair distances":
         all_pairs = [(i, j) for i in range(len(x)) for j in range(i)]
-        return float(np.mean([np.sin(np.linalg.norm(x[i] - x[j])) for i, j in all_pairs]))
+        return float(np.mean([np.sin(rate * np.linalg.norm(x[i] - x[j])) for i, j in all_pairs]))
     if rule == "edge lengths":
-        return float(np.mean([np.sin(1.5 * np.linalg.norm(x[i] - x[j])) for i, j in edges]))
+        return float(np.mean([np.sin(rate * np.linalg.norm(x[i] - x[j])) for i, j in edges]))
     if rule == "heights":
-        return float(np.mean(np.sin(x[:, -1])))
+        return float(np.mean(np.sin(rate * x[:, -1])))
     if rule == "signed volumes":
         corners = x[[int(torch.argmax(graph.x[:, k])) for k in range(1, n + 2)]]
         volume = float(np.linalg.det(corners[1:] - corners[0]))
@@ -200,13 +182,12 @@ def _value(rule: str, graph: Data) -> float:
             for b in range(a):
                 lengths = np.linalg.norm(rays[a]), np.linalg.norm(rays[b])
                 if rule == "angles":
-                    of_vertex.append(
-                        np.cos(2 * np.arccos(np.clip(rays[a] @ rays[b] / np.prod(lengths), -1, 1)))
-                    )
+                    cosine = np.clip(rays[a] @ rays[b] / np.prod(lengths), -1, 1)
+                    of_vertex.append(np.cos(rate * np.arccos(cosine)))
                 else:
                     of_vertex.append(np.linalg.norm(rays[a] - rays[b]) / np.prod(lengths))
         if rule == "kappa" and of_vertex:
-            of_vertex = np.exp(-np.array(of_vertex) / np.mean(of_vertex)).tolist()
+            of_vertex = np.exp(-rate * np.array(of_vertex) / np.mean(of_vertex)).tolist()
         if rule == "angles" or len(of_vertex) > 1:
             values += of_vertex
     return float(np.mean(values)) if values else 0.0

@@ -35,7 +35,7 @@ from symgnn.progress import bar
 
 #: At most so many graphs are looked at; of more, so many are drawn.
 MOST_GRAPHS = 1_000
-#: Draws of transformations for the knock-out.
+#: Draws of transformations for the knock-out; flexes, which take long, are drawn once.
 DRAWS = 2
 
 
@@ -239,12 +239,14 @@ class Search:
     def _knocked(self, kind: str, best: str) -> list[float]:
         """Errors of the best rung on transformed graphs, with new transformations in each draw."""
         total = torch.zeros(len(self.graphs), dtype=torch.float64)
-        for draw in range(DRAWS):
+        draws = 1 if kind == "flex" else DRAWS
+        for draw in range(draws):
             number = 10_000 * (draw + 1) + 100 * self.seed + self.kinds.index(kind)
-            packed, linear = moved(kind, self.pack, self.graphs, number)
+            half = kind == "reflection"  # the group has two halves
+            packed, linear = moved(kind, self.pack, self.graphs, number, half)
             rows = self.rows if not self.rows.vectors else _turned(self.rows, linear, self.task)
             total += torch.tensor(self._fitted(best, packed, rows, fresh=True)[0])
-        return (total / DRAWS).tolist()
+        return (total / draws).tolist()
 
     def _spread(self, kind: str) -> SpreadFinding | None:
         found = self.store.run(

@@ -55,7 +55,9 @@ def element(kind: str, graph: Data, generator: Generator) -> Transformation | No
         return None
 
 
-def moved(kind: str, pack: Pack, graphs: Sequence[Data], seed: int) -> tuple[Pack, Tensor]:
+def moved(
+    kind: str, pack: Pack, graphs: Sequence[Data], seed: int, half: bool = False
+) -> tuple[Pack, Tensor]:
     """Every graph under a random transformation of its own.
 
     Args:
@@ -63,6 +65,8 @@ def moved(kind: str, pack: Pack, graphs: Sequence[Data], seed: int) -> tuple[Pac
         pack: The graphs.
         graphs: The same, one by one.
         seed: Of the transformations.
+        half: Whether only every second graph is moved, by chance: if all are mirrored, left and
+            right can still be told apart.
 
     Returns:
         The pack, and the linear part of each map `[G, n, n]`, by which vectors go.
@@ -72,7 +76,8 @@ def moved(kind: str, pack: Pack, graphs: Sequence[Data], seed: int) -> tuple[Pac
         return replace(pack, order=shuffled(pack, generator)), _identities(pack)
     found, linear = [], _identities(pack)
     for number, graph in enumerate(graphs):
-        one = element(kind, graph, generator)
+        stays = half and float(torch.rand((), generator=generator)) < 0.5
+        one = None if stays else element(kind, graph, generator)
         pos = graph.pos.double()
         found.append(pos if one is None else one(pos))
         if one is not None and kind in ASKED_OF_VECTORS:
