@@ -121,6 +121,7 @@ PURPOSES = {
     "experiments": "the paper's tables and figures",
     "train": "fit, load, Run, Ensemble, one loop",
     "audit": "the symmetry of any model",
+    "discovery": "the symmetry of any data",
     "report": "tables, plots, pages",
     "nn": "Spec, Update, Block, Model; _engine is fast",
     "data": "datasets and your own files",

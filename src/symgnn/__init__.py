@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from symgnn import audit, data, geometry, graphs, nn, train
+    from symgnn.discovery._discover import discover
     from symgnn.train._fit import fit
     from symgnn.train._trained_run import Run, load
 
@@ -14,6 +15,7 @@ __all__ = [
     "__version__",
     "audit",
     "data",
+    "discover",
     "fit",
     "geometry",
     "graphs",
@@ -22,7 +24,7 @@ __all__ = [
     "train",
 ]
 #: Where names that are no subpackages are defined.
-_DEFINED = {"Run": "train", "fit": "train", "load": "train"}
+_DEFINED = {"Run": "train", "discover": "discovery", "fit": "train", "load": "train"}
 
 if not TYPE_CHECKING:  # a type checker has the imports above, and reports any other name
 

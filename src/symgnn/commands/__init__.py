@@ -3,7 +3,18 @@
 They are imported whenever the command is, so each imports what it needs in `run`.
 """
 
-from symgnn.commands import audit, bench, data, demo, evaluate, explore, predict, reproduce, train
+from symgnn.commands import (
+    audit,
+    bench,
+    data,
+    demo,
+    discover,
+    evaluate,
+    explore,
+    predict,
+    reproduce,
+    train,
+)
 
 #: In the order of `symgnn --help`.
-COMMANDS = (demo, explore, audit, data, train, evaluate, predict, reproduce, bench)
+COMMANDS = (demo, explore, audit, discover, data, train, evaluate, predict, reproduce, bench)

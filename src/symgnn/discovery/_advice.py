@@ -1,0 +1,97 @@
+"""The advice, in one paragraph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symgnn.geometry.symmetry import plural
+
+if TYPE_CHECKING:
+    from symgnn.discovery._discovery_report import DiscoveryReport
+
+#: A classifier that tells more than this share of graphs from transformed ones is worth a word.
+TOLD = 0.6
+#: A pose that explains more than this share of the targets is worth a word.
+EXPLAINED = 0.1
+
+
+def advice(report: DiscoveryReport) -> str:
+    """What a scientist would say."""
+    sentences = [_targets(report), _inputs(report), _pose(report), _network(report)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _targets(report: DiscoveryReport) -> str:
+    explained, p_value = report.signal
+    if report.missed and not report.kept and not report.broken:
+        return "The time was over before anything could be decided: give more minutes, or resume."
+    if not report.kept and not report.broken:
+        return (
+            f"The targets cannot be predicted from these graphs (held-out R² {explained:.2f}, "
+            f"p = {p_value:.2g}), so nothing can be said: undecided."
+        )
+    parts = []
+    if report.kept:
+        most = max(report.verdicts[kind].interval[1] for kind in report.kept)
+        loss = f"at most {100 * max(most - 1, 0):.1f} % larger error without them"
+        parts.append(f"The targets keep {_listed([plural(k) for k in report.kept])} ({loss})")
+    if report.broken:
+        told = [
+            f"{plural(kind)} (error × {report.verdicts[kind].effect:.1f})"
+            for kind in sorted(report.broken, key=lambda k: -report.verdicts[k].effect)
+        ]
+        parts.append(f"these matter: {_listed(told)}")
+    text = "; ".join(parts)
+    text = text[0].upper() + text[1:] + "."
+    if report.undecided:
+        text += f" Undecided: {_listed([plural(k) for k in report.undecided])}."
+    return (
+        f"{text} The best rung, '{report.best}', explains {100 * explained:.0f} % of the targets."
+    )
+
+
+def _inputs(report: DiscoveryReport) -> str:
+    found = []
+    for kind in ("rotation",):
+        verdict = report.verdicts.get(kind)
+        if verdict is None or verdict.spread is None:
+            continue
+        known = verdict.spread.p_value is None or verdict.spread.p_value <= 0.05
+        if known and verdict.spread.accuracy > TOLD:
+            found.append(f"{plural(kind)} ({100 * verdict.spread.accuracy:.0f} % are told apart)")
+    if not found:
+        return ""
+    return (
+        f"Inputs are not spread evenly over {_listed(found)}: a network that reads coordinates "
+        "looks better here than on data that are."
+    )
+
+
+def _pose(report: DiscoveryReport) -> str:
+    whole = report.pose.get("all")
+    if whole is None or whole.interval[0] < EXPLAINED:
+        return ""
+    parts = {name: found for name, found in report.pose.items() if name != "all"}
+    most = max(parts, key=lambda name: parts[name].explained)
+    return (
+        f"The pose alone (place, direction, size) explains {100 * whole.explained:.0f} % of the "
+        f"targets, mostly the {most}."
+    )
+
+
+def _network(report: DiscoveryReport) -> str:
+    if report.network is None:
+        return "No network of the library is blind to nothing that matters here."
+    options = {key: value for key, value in report.model.items() if key != "block"}
+    said = f"`{report.model['block']}`"
+    if options:
+        said += f" with {', '.join(f'{key}={value}' for key, value in options.items())}"
+    if not report.kept and not report.broken:
+        return f"Until then {said}, which is blind to nothing, is safe."
+    return f"Use {said} ({report.network})."

@@ -1,0 +1,280 @@
+"""What a search found: verdicts, advice, a network and a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from symgnn.data import Task
+from symgnn.discovery._deciding import (
+    LEVEL,
+    Comparison,
+    closed,
+    compare,
+    holm,
+    verdict_of,
+)
+from symgnn.discovery._pose import PoseFinding
+from symgnn.discovery._spread import SpreadFinding
+from symgnn.geometry import Symmetry
+from symgnn.geometry.symmetry import plural
+from symgnn.nn import Model, averages, build
+from symgnn.store import finite, write_whole
+from symgnn.train._prepare import sizes_of
+
+#: A held-out R^2 below this is too little signal to say anything.
+LEAST_SIGNAL = 0.02
+KNOCK_OUT = "knock-out"
+
+
+@dataclass(frozen=True)
+class KindVerdict:
+    """What is known of one kind of transformation."""
+
+    kind: str
+    verdict: str  # "kept", "broken" or "undecided"
+    effect: float  # error of the best predictor that cannot see it, over that of the best
+    interval: tuple[float, float]  # 90 %: each end is a one-sided bound of 95 %
+    p_value: float  # that nothing is lost, adjusted for the number of kinds
+    share: float  # of what coordinates add to a prediction, that is lost
+    decided_by: str  # "ladder", "knock-out", "both", a kind that implies it, or why nothing did
+    how: str  # which predictors were compared
+    knock_out: float | None = None  # error on transformed graphs, over that on the graphs
+    neighbours: float | None = None  # the same ratio for the three nearest graphs, untrained
+    spread: SpreadFinding | None = None  # of the inputs
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.kind}: {self.verdict} (error x {self.effect:.2f}, {low:.2f} to {high:.2f}, "
+            f"p = {self.p_value:.2g}; {self.how})"
+        )
+
+
+def judge(
+    *,
+    kinds: Sequence[str],
+    losses: Mapping[str, Tensor],
+    neighbours: Mapping[str, Tensor],
+    symmetries: Mapping[str, Symmetry],
+    knocked: Mapping[str, Tensor],
+    blind: str,
+    spread: Mapping[str, SpreadFinding],
+    signal: tuple[float, float],
+    seed: int,
+    whole: bool,
+) -> dict[str, KindVerdict]:
+    """The verdict of each kind, from paired errors.
+
+    Args:
+        kinds: Those that the data admit.
+        losses: Of each rung, one for each graph.
+        neighbours: Of the nearest graphs by what each rung reads.
+        symmetries: What each rung keeps.
+        knocked: Errors of the best rung on transformed graphs.
+        blind: The rung that reads no coordinates.
+        spread: Of the inputs.
+        signal: The held-out R^2 of the best rung, and the p-value that there is none.
+        seed: Of halves and bootstraps.
+        whole: Whether every rung was tried.
+    """
+    if not whole or signal[0] < LEAST_SIGNAL or signal[1] > LEVEL:
+        why = "the time was over" if not whole else "too little signal in the targets"
+        return {
+            kind: KindVerdict(
+                kind, "undecided", 1.0, (0.0, float("inf")), 1.0, 0.0, why, why,
+                spread=spread.get(kind),
+            )
+            for kind in kinds
+        }  # fmt: skip
+    found: dict[str, Comparison] = {}
+    ladder: dict[str, Comparison] = {}
+    for kind in kinds:
+        allowed = [name for name in losses if kind in symmetries[name]]
+        ladder[kind] = compare(losses, allowed, blind, seed)
+        every = dict(losses)
+        if kind in knocked:
+            every[KNOCK_OUT] = knocked[kind]
+        found[kind] = compare(every, [*allowed, KNOCK_OUT], blind, seed)
+    adjusted = holm({kind: comparison.p_value for kind, comparison in found.items()})
+    own = {kind: verdict_of(comparison, adjusted[kind]) for kind, comparison in found.items()}
+    final = closed(own)
+    verdicts = {}
+    for kind, comparison in found.items():
+        by = KNOCK_OUT if comparison.worse == KNOCK_OUT else "ladder"
+        ratio = None
+        if kind in knocked:
+            best = losses[comparison.best] if comparison.best in losses else losses[blind]
+            ratio = float((knocked[kind].mean() / best.mean()).sqrt())
+            by = "both" if own[kind] == "broken" else by
+        if final[kind] != own[kind]:
+            by = "a kind that it implies"
+        verdicts[kind] = KindVerdict(
+            kind=kind,
+            verdict=final[kind],
+            effect=comparison.ratio,
+            interval=comparison.interval,
+            p_value=adjusted[kind],
+            share=comparison.share,
+            decided_by=by,
+            how=f"{comparison.worse} against {comparison.best}",
+            knock_out=ratio,
+            neighbours=_neighbours(kind, ladder[kind], neighbours),
+            spread=spread.get(kind),
+        )
+    return verdicts
+
+
+def _neighbours(kind: str, comparison: Comparison, losses: Mapping[str, Tensor]) -> float | None:
+    """How much worse the nearest graphs modulo the kind predict than the nearest graphs."""
+    if comparison.worse not in losses or comparison.best not in losses:
+        return None
+    return float((losses[comparison.worse].mean() / losses[comparison.best].mean()).sqrt())
+
+
+@dataclass
+class DiscoveryReport:
+    """What :func:`symgnn.discover` found.
+
+    Example:
+        >>> import symgnn
+        >>> solids = symgnn.data.load("polytopes-3d", copies=4)
+        >>> report = symgnn.discover(solids, minutes=1, progress=False)
+        >>> report.build().symmetry == report.network
+        True
+    """
+
+    graphs: int
+    dimension: int
+    task: Task
+    verdicts: dict[str, KindVerdict]
+    absent: dict[str, float]  # kinds that too few graphs admit, with the share that does
+    ladder: dict[str, float]  # root mean square error of each rung over that of the mean
+    symmetries: dict[str, str]  # of the rungs
+    best: str  # the rung with the smallest error
+    signal: tuple[float, float]  # held-out R^2 of it, and the p-value that there is no signal
+    pose: dict[str, PoseFinding]
+    model: dict[str, Any]  # the section `model` of the advised network
+    network: Symmetry | None  # its symmetry
+    warnings: list[str]
+    missed: list[str]  # steps for which there was no time
+    seed: int
+    example: Data = field(repr=False)
+    config: dict[str, Any] = field(default_factory=dict)  # for `symgnn train`
+    seconds: float = 0.0
+
+    @property
+    def kept(self) -> list[str]:
+        """The kinds that the targets keep."""
+        return self._with("kept")
+
+    @property
+    def broken(self) -> list[str]:
+        """The kinds that matter."""
+        return self._with("broken")
+
+    @property
+    def undecided(self) -> list[str]:
+        """The kinds that the data do not decide."""
+        return self._with("undecided")
+
+    def _with(self, verdict: str) -> list[str]:
+        return [kind for kind, found in self.verdicts.items() if found.verdict == verdict]
+
+    @property
+    def advice(self) -> str:
+        """What a scientist would say, in one paragraph."""
+        from symgnn.discovery._advice import advice
+
+        return advice(self)
+
+    def build(self, graphs: Sequence[Data] | None = None, **options: Any) -> Model:
+        """The advised network.
+
+        Args:
+            graphs: Training graphs, whose averages the network is standardised by; none if not
+                given.
+            options: Of :func:`symgnn.nn.build`, such as `hidden`, over those of `model`.
+
+        Returns:
+            A network with random weights.
+        """
+        if not self.model:
+            raise ValueError("build: no network for this task is blind to nothing that matters")
+        sizes = sizes_of(self.example)
+        if "z" in self.example and not sizes.get("node_features"):
+            sizes["node_types"] = int(max(118, int(self.example.z.max()))) + 1
+        known: dict[str, Any] = {**sizes, "task": self.task.level, "outputs": self.task.outputs}
+        known.update({key: value for key, value in self.model.items() if key != "block"})
+        known.update(options)
+        model = build(self.model["block"], **known)
+        if graphs is None:
+            return model
+        return build(self.model["block"], averages=averages(graphs, model.network), **known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in numbers, ready for JSON."""
+        return finite(
+            {
+                "graphs": self.graphs,
+                "dimension": self.dimension,
+                "task": asdict(self.task),
+                "verdicts": {kind: asdict(found) for kind, found in self.verdicts.items()},
+                "absent": self.absent,
+                "ladder": self.ladder,
+                "symmetries": self.symmetries,
+                "best": self.best,
+                "signal": {"explained": self.signal[0], "p_value": self.signal[1]},
+                "pose": {name: asdict(found) for name, found in self.pose.items()},
+                "advice": self.advice,
+                "config": self.config,
+                "network": None if self.network is None else str(self.network),
+                "warnings": self.warnings,
+                "missed": self.missed,
+                "seed": self.seed,
+            }
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page (`.html`) or everything in numbers (`.json`); give the path."""
+        path = Path(path)
+        if path.suffix == ".json":
+            text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
+        elif path.suffix in (".html", ".htm"):
+            from symgnn.discovery._discovery_page import page
+
+            text = page(self)
+        else:
+            raise ValueError(f"path: {path.name} is neither .html nor .json; choose one of them")
+        return write_whole(path, text.encode("utf-8"))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.graphs} graphs in {self.dimension} dimensions, {self.task.level} "
+            f"{self.task.kind} of {', '.join(self.task.targets)}",
+            "",
+            f"{'transformations':24}{'targets':11}{'error':>8}  {'90 % interval':16}{'p':>8}   "
+            "inputs told from transformed ones",
+        ]
+        for kind, found in self.verdicts.items():
+            low, high = found.interval
+            inputs = ""
+            if found.spread is not None:
+                inputs = f"{100 * found.spread.accuracy:.0f} %"
+                if found.spread.p_value is not None:
+                    inputs += f", p = {found.spread.p_value:.3g}"
+            lines.append(
+                f"{plural(kind):24}{found.verdict:11}{f'x {found.effect:.2f}':>8}  "
+                f"{f'{low:.2f} to {high:.2f}':16}{found.p_value:8.2g}   {inputs}"
+            )
+        if self.absent:
+            names = ", ".join(plural(kind) for kind in self.absent)
+            lines.append(f"{'not in these graphs:':24}{names}")
+        return "\n".join([*lines, "", self.advice, *(f"Note: {w}" for w in self.warnings)])

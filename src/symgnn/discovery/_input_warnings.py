@@ -1,0 +1,58 @@
+"""Warnings about the data: few graphs, features that hold coordinates or lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+#: Fewer graphs than this are told of.
+FEW = 200
+#: Features explained to this share by coordinates are said to hold them.
+EXPLAINED = 0.98
+
+
+def input_warnings(graphs: Sequence[Data]) -> list[str]:
+    """What a reader should know of before trusting a verdict."""
+    found = []
+    if len(graphs) < FEW:
+        found.append(
+            f"There are {len(graphs)} graphs: only large effects can be seen, and kinds that "
+            "matter little may stay undecided."
+        )
+    pos = torch.cat([g.pos.double() for g in graphs])
+    if graphs[0].get("x") is not None:
+        x = torch.cat([g.x.reshape(g.pos.shape[0], -1).double() for g in graphs])
+        columns = _explained(x, pos)
+        if columns:
+            found.append(
+                f"x: columns {columns} are functions of the coordinates. They do not move with "
+                "them here, so verdicts are of the rest; leave them out (data.drop: [x])."
+            )
+    if graphs[0].get("edge_attr") is not None:
+        attributes = torch.cat(
+            [g.edge_attr.reshape(g.edge_index.shape[1], -1).double() for g in graphs]
+        )
+        rays = torch.cat([g.pos[g.edge_index[0]] - g.pos[g.edge_index[1]] for g in graphs]).double()
+        length = rays.norm(dim=1, keepdim=True)
+        known = torch.cat([rays, length, length.square()], 1)
+        columns = _explained(attributes, known)
+        if columns:
+            found.append(
+                f"edge_attr: columns {columns} hold lengths or directions of edges. They do not "
+                "move with the coordinates here, so verdicts are of the rest; leave them out "
+                "(data.drop: [edge_attr])."
+            )
+    return found
+
+
+def _explained(values: Tensor, known: Tensor) -> list[int]:
+    """The columns that are linear in known ones, and vary."""
+    centred, known = values - values.mean(0), known - known.mean(0)
+    total = centred.square().sum(0)
+    varies = total > 1e-12 * values.abs().amax(0).clamp(min=1e-300).square() * len(values)
+    rest = centred - known @ torch.linalg.lstsq(known, centred).solution
+    share = 1 - rest.square().sum(0) / total.clamp(min=1e-300)
+    return [k for k in range(values.shape[1]) if varies[k] and share[k] > EXPLAINED]

@@ -1,0 +1,122 @@
+"""The ladder: what rungs of the lattice predict, each from the channels that it may read."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from symgnn.discovery._channels import CHANNELS
+from symgnn.discovery._packing import Pack
+from symgnn.discovery._random_layers import edge_values, graph_values, node_values
+from symgnn.discovery._ridge import kernels, predictions, standardised
+from symgnn.discovery._target_rows import TargetRows
+from symgnn.geometry import Symmetry
+
+
+class Rung(NamedTuple):
+    """Channels that are read together, beside the graph and its features, which all rungs read."""
+
+    name: str
+    channels: tuple[str, ...]
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """The maps that keep all of its channels."""
+        kept = [CHANNELS[name].symmetry for name in ("topology", *self.channels)]
+        return reduce(lambda one, other: one & other, kept)
+
+
+#: From the most symmetric down. Each has a network with the same symmetry where there is one.
+RUNGS: dict[str, Rung] = {
+    name: Rung(name, channels)
+    for name, channels in {
+        "graph alone": (),
+        "angles": ("angles",),
+        "kappa": ("kappa",),
+        "relative lengths": ("relative lengths",),
+        "lengths": ("lengths",),
+        "affine": ("affine pairs",),
+        "directions": ("angles", "dihedrals"),
+        "lengths and angles": ("lengths", "angles", "stars"),
+        "similarity": ("angles", "relative lengths", "dihedrals", "relative pairs"),
+        "distances": ("pairs",),
+        "shape": ("lengths", "angles", "stars", "dihedrals", "pairs"),
+        "handed similarity": ("relative handedness",),
+        "handed angles": ("angles", "dihedrals", "relative handedness"),
+        "handed": ("handedness",),
+        "handed shape": ("lengths", "angles", "pairs", "handedness"),
+        "about the origin": ("pairs", "radii"),
+        "relative offsets": ("relative offsets",),
+        "offsets": ("offsets",),
+        "coordinates": ("coordinates",),
+    }.items()
+}
+#: Folds of the cross-validation.
+FOLDS = 5
+
+
+def channel_rows(name: str, pack: Pack, rows: TargetRows, seed: int) -> Tensor:
+    """What a channel gives for each row of the targets, `[R, k]`, standardised."""
+    number = list(CHANNELS).index(name)
+    generator = torch.Generator().manual_seed(1_000 * seed + number)
+    parts = CHANNELS[name].measure(pack)
+    nodes = node_values(pack, parts, generator)
+    if rows.place == "graph":
+        found = graph_values(pack, nodes)[rows.graph]
+    elif rows.place == "node":
+        found = torch.cat([nodes[rows.nodes[0]], graph_values(pack, nodes)[rows.graph]], 1)
+    else:
+        one, other = nodes[rows.nodes[0]], nodes[rows.nodes[1]]
+        own = edge_values(pack, parts, rows.nodes, generator)
+        found = torch.cat([one + other, (one - other).abs(), one * other, own], 1)
+    return standardised(found)
+
+
+def rung_losses(
+    rung: Rung, pack: Pack, rows: TargetRows, seed: int, cache: dict[str, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean squared error of each graph, over the variance of the targets.
+
+    Args:
+        rung: The channels that are read.
+        pack: The graphs.
+        rows: Their targets.
+        seed: Of random weights and folds.
+        cache: Of rows of channels.
+
+    Returns:
+        The errors `[G]` of the trained last layer, and of the mean target of the three nearest
+        rows of other graphs, which needs no training.
+    """
+    cache = {} if cache is None else cache
+    blocks = []
+    for name in ("topology", *rung.channels):
+        if name not in cache:
+            cache[name] = channel_rows(name, pack, rows, seed)
+        found = cache[name]
+        if found.shape[1]:  # every channel weighs the same, however many numbers it has
+            blocks.append(found / math.sqrt(found.shape[1]))
+    together = torch.cat([torch.zeros(len(rows.y), 0, dtype=torch.float64), *blocks], 1)
+    together = together * math.sqrt(max(together.shape[1], 1) / max(len(blocks), 1))
+    found = predictions(kernels(together), rows.y, rows.folds(FOLDS, seed))
+    near = nearest(together, rows)
+    return _of_graphs(found, rows), _of_graphs(near, rows)
+
+
+def _of_graphs(found: Tensor, rows: TargetRows) -> Tensor:
+    return rows.per_graph((found - rows.y).square().mean(1))
+
+
+def nearest(values: Tensor, rows: TargetRows, count: int = 3) -> Tensor:
+    """The mean target of the nearest rows of other graphs, `[R, t]`."""
+    distance = (
+        torch.cdist(values, values)
+        if values.shape[1]
+        else values.new_zeros(len(values), len(values))
+    )
+    distance[rows.graph.unsqueeze(1) == rows.graph] = math.inf
+    return rows.y[distance.topk(count, largest=False).indices].mean(1)

@@ -1,0 +1,206 @@
+"""Many graphs as one set of arrays, with the pairs, angles and chains of nodes in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Generator, Tensor
+from torch_geometric.data import Data
+
+#: At most so many elements of a set (angles, pairs, chains) per graph; others are drawn at random.
+MOST_ELEMENTS = 4_000
+#: At most so many numbers describe the features of a node or an edge.
+MOST_FEATURES = 8
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Graphs one after the other.
+
+    The elements of a graph are lists of its nodes: edges `[2, E]` (in both directions, each once),
+    angles `[3, A]` (first, vertex, second; each once), pairs `[2, P]` (each once) and chains of
+    three edges `[4, C]` (each once). None depends on coordinates.
+    """
+
+    pos: Tensor  # [N, n], float64
+    batch: Tensor  # [N], the number of each node's graph
+    size: int  # the number of graphs
+    edges: Tensor  # [2, E]
+    angles: Tensor  # [3, A]
+    pairs: Tensor  # [2, P]
+    hops: Tensor  # [P], edges between the nodes of a pair; 4 for more than 3
+    chains: Tensor  # [4, C]
+    nodes: Tensor  # [N, F], standardised features and the degree
+    links: Tensor  # [E, F], standardised features of edges
+    order: Tensor  # [N], the place of each node in its graph, from 0 to 1
+    vel: Tensor | None = None  # [N, n], velocities, which turn with the coordinates
+    sampled: tuple[str, ...] = ()  # sets of which only some are taken
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates."""
+        return self.pos.shape[1]
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """The number of nodes of each graph, `[G]`."""
+        return torch.bincount(self.batch, minlength=self.size)
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """The number of the first node of each graph, `[G]`."""
+        return self.counts.cumsum(0) - self.counts
+
+    @cached_property
+    def centred(self) -> Tensor:
+        """Coordinates minus the centroid of each graph, `[N, n]`."""
+        return self.pos - self.mean(self.pos)[self.batch]
+
+    @cached_property
+    def radius(self) -> Tensor:
+        """The root mean square distance to the centroid, `[G]`; 1 where it is 0."""
+        square = self.mean(self.centred.square().sum(1, keepdim=True)).squeeze(1)
+        return torch.where(square > 0, square, 1.0).sqrt()
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean over the nodes of each graph, `[N, k] -> [G, k]`."""
+        total = values.new_zeros(self.size, values.shape[1]).index_add_(0, self.batch, values)
+        return total / self.counts.clamp(min=1).unsqueeze(1)
+
+
+def pack(graphs: Sequence[Data], generator: Generator, features: bool = True) -> Pack:
+    """Put graphs together.
+
+    Args:
+        graphs: Graphs with `pos` and `edge_index`.
+        generator: Chooses among elements where there are too many.
+        features: Whether `x`, `z` and `edge_attr` are read.
+    """
+    parts: dict[str, list[Tensor]] = {name: [] for name in ("edges", "angles", "pairs", "chains")}
+    hops, order, links, sampled, first = [], [], [], set(), 0
+    for graph in graphs:
+        count = graph.pos.shape[0]
+        edges, attributes = _both_ways(graph, features)
+        found = {"edges": edges, "angles": _angles(edges, count), "chains": _chains(edges, count)}
+        found["pairs"], between = _pairs(edges, count)
+        for name, elements in found.items():
+            if name != "edges" and elements.shape[1] > MOST_ELEMENTS:
+                kept = torch.randperm(elements.shape[1], generator=generator)[:MOST_ELEMENTS]
+                elements = elements[:, kept]
+                between = between[kept] if name == "pairs" else between
+                sampled.add(name)
+            parts[name].append(elements + first)
+        hops.append(between)
+        links.append(attributes)
+        order.append(torch.arange(count, dtype=torch.float64) / max(count - 1, 1))
+        first += count
+    pos = torch.cat([graph.pos.double() for graph in graphs])
+    sizes = torch.tensor([graph.pos.shape[0] for graph in graphs])
+    edges = torch.cat(parts["edges"], 1)
+    degree = torch.bincount(edges[1], minlength=len(pos)).double().unsqueeze(1)
+    nodes = [degree] + ([_node_features(graphs)] if features else [])
+    return Pack(
+        pos=pos,
+        batch=torch.arange(len(graphs)).repeat_interleave(sizes),
+        size=len(graphs),
+        edges=edges,
+        angles=torch.cat(parts["angles"], 1),
+        pairs=torch.cat(parts["pairs"], 1),
+        hops=torch.cat(hops),
+        chains=torch.cat(parts["chains"], 1),
+        nodes=_reduced(torch.cat(nodes, 1)),
+        links=_reduced(torch.cat(links)),
+        order=torch.cat(order),
+        vel=torch.cat([g.vel.double() for g in graphs])
+        if graphs[0].get("vel") is not None
+        else None,
+        sampled=tuple(sorted(sampled)),
+    )
+
+
+def _both_ways(graph: Data, features: bool) -> tuple[Tensor, Tensor]:
+    """Edges in both directions, sorted by target and then source, with their features."""
+    index = graph.edge_index
+    attributes = graph.edge_attr if features and graph.get("edge_attr") is not None else None
+    if attributes is None:
+        attributes = torch.zeros(index.shape[1], 0)
+    attributes = attributes.reshape(index.shape[1], -1).double()
+    keep = index[0] != index[1]
+    index, attributes = index[:, keep], attributes[keep]
+    count = graph.pos.shape[0]
+    key = torch.cat([index[1] * count + index[0], index[0] * count + index[1]])
+    unique, number = key.unique(return_inverse=True)
+    total = attributes.new_zeros(len(unique), attributes.shape[1])
+    total.index_add_(0, number, attributes.repeat(2, 1))
+    times = torch.bincount(number, minlength=len(unique)).clamp(min=1).unsqueeze(1)
+    return torch.stack([unique % count, unique // count]), total / times
+
+
+def _angles(edges: Tensor, count: int) -> Tensor:
+    """Two neighbours j < k of each vertex i, as rows j, i, k."""
+    source, target = edges
+    degree = torch.bincount(target, minlength=count)
+    start = degree.cumsum(0) - degree
+    first = torch.arange(edges.shape[1]).repeat_interleave(degree[target])
+    before = degree[target].cumsum(0) - degree[target]
+    second = start[target[first]] + torch.arange(len(first)) - before[first]
+    keep = first < second
+    return torch.stack([source[first[keep]], target[first[keep]], source[second[keep]]])
+
+
+def _chains(edges: Tensor, count: int) -> Tensor:
+    """Nodes j - i - k - l along edges, all different, once from either end."""
+    near = [edges[0][edges[1] == node].tolist() for node in range(count)]
+    rows = [
+        (j, i, k, l)
+        for i, k in edges.T.tolist()
+        if i < k
+        for j in near[i]
+        if j != k
+        for l in near[k]
+        if l not in (i, j)
+    ]
+    return torch.tensor(rows[: 20 * MOST_ELEMENTS], dtype=torch.long).reshape(-1, 4).T
+
+
+def _pairs(edges: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """All pairs of nodes, and how many edges are between them; 4 for more than 3."""
+    joined = torch.zeros(count, count, dtype=torch.bool)
+    joined[edges[0], edges[1]] = True
+    reach, hops = torch.eye(count, dtype=torch.bool), torch.full((count, count), 4)
+    for hop in (1, 2, 3):
+        further = (reach.float() @ joined.float()) > 0
+        hops[further & ~reach & (hops == 4)] = hop
+        reach = reach | further
+    first, second = torch.triu_indices(count, count, offset=1)
+    return torch.stack([first, second]), hops[first, second]
+
+
+def _node_features(graphs: Sequence[Data]) -> Tensor:
+    """`x`, and a column for each type in `z`."""
+    total = sum(graph.pos.shape[0] for graph in graphs)
+    found = [torch.zeros(total, 0, dtype=torch.float64)]
+    if graphs[0].get("x") is not None:
+        found.append(torch.cat([g.x.reshape(g.pos.shape[0], -1) for g in graphs]).double())
+    if graphs[0].get("z") is not None:
+        types = torch.cat([g.z.reshape(-1) for g in graphs])
+        found.append((types.unsqueeze(1) == types.unique()).double())
+    return torch.cat(found, 1)
+
+
+def _reduced(values: Tensor) -> Tensor:
+    """Standardised columns without constant ones; of more than eight, the principal components."""
+    if not values.numel():
+        return values.new_zeros(len(values), 0)
+    centred = values - values.mean(0)
+    spread = centred.square().mean(0).sqrt()
+    varies = spread > 1e-9 * values.abs().amax(0).clamp(min=1e-300)
+    scaled = centred[:, varies] / spread[varies]
+    if scaled.shape[1] <= MOST_FEATURES:
+        return scaled
+    _, rows = torch.linalg.eigh(scaled.T @ scaled)
+    main = scaled @ rows[:, -MOST_FEATURES:]
+    return main / main.square().mean(0).sqrt().clamp(min=1e-12)

@@ -1,0 +1,221 @@
+"""Are the inputs spread over the orbit? A randomisation test, and a classifier's accuracy.
+
+For a compact group the coordinates x and g x have the same law if, and only if, x is spread evenly
+over its orbits. Then the data and their randomised copies can be exchanged, and the place of the
+data among the copies gives a p-value that is exact for any number of graphs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+from torch_geometric.data import Data
+
+from symgnn.discovery._channels import CHANNELS, handedness
+from symgnn.discovery._moving import element, moved, shuffled
+from symgnn.discovery._packing import Pack, pack
+from symgnn.discovery._random_layers import graph_values, node_values
+from symgnn.discovery._ridge import held_out_scores, standardised
+
+#: Randomised copies of the data.
+COPIES = 199
+#: Of torsions, which are made one by one, and how many graphs are turned.
+TORSION_COPIES, TORSION_GRAPHS = 59, 60
+#: At most so many graphs train and test the classifier; fewer of flexes, which take long.
+MOST_GRAPHS, MOST_FLEXED = 1_000, 300
+#: What the classifier reads to tell a graph from its image.
+SEEN: dict[str, tuple[str, ...]] = {
+    "permutation": ("order",),
+    "translation": ("coordinates",),
+    "rotation": ("offsets",),
+    "reflection": ("relative handedness",),
+    "dilation": ("lengths", "pairs"),
+    "inversion": ("lengths", "angles", "pairs"),
+    "special-conformal": ("lengths", "angles", "pairs"),
+    "affine": ("lengths", "angles", "pairs"),
+    "torsion": ("dihedrals", "pairs"),
+    "flex": ("angles", "pairs"),
+    "redrawing": ("lengths", "pairs"),
+}
+COMPACT = ("permutation", "rotation", "reflection", "torsion")
+
+
+@dataclass(frozen=True)
+class SpreadFinding:
+    """Whether inputs are spread over the orbits of a kind of transformation."""
+
+    accuracy: float  # of telling held-out graphs from transformed ones; 0.5 if spread evenly
+    interval: tuple[float, float]  # 90 %
+    p_value: float | None  # exact, that they are spread; None if the group is not compact
+    how: str
+
+
+def spread_of(kind: str, packed: Pack, graphs: Sequence[Data], seed: int) -> SpreadFinding:
+    """Test one kind."""
+    accuracy, count = classifier_accuracy(kind, packed, graphs, seed)
+    error = 1.645 * math.sqrt(max(accuracy * (1 - accuracy), 0.25 / count) / count)
+    interval = max(0.0, accuracy - error), min(1.0, accuracy + error)
+    if kind not in COMPACT:
+        how = "not a compact group: against random elements of symgnn.geometry, no p-value"
+        return SpreadFinding(accuracy, interval, None, how)
+    p_value, copies = randomisation_test(kind, packed, graphs, seed)
+    how = f"exact randomisation test, {copies} copies"
+    return SpreadFinding(accuracy, interval, p_value, how)
+
+
+def classifier_accuracy(
+    kind: str, packed: Pack, graphs: Sequence[Data], seed: int
+) -> tuple[float, int]:
+    """Train on half of the graphs and their images; the accuracy on the others, and how many."""
+    most = MOST_FLEXED if kind == "flex" else MOST_GRAPHS
+    if packed.size > most:
+        graphs = graphs[:most]
+        packed = pack(graphs, torch.Generator().manual_seed(seed))
+    image, _ = moved(kind, packed, graphs, seed + 1)
+    both = together(packed, image)
+    blocks = []
+    for name in SEEN[kind]:
+        generator = torch.Generator().manual_seed(seed)
+        parts = CHANNELS[name].measure(both)
+        blocks.append(graph_values(both, node_values(both, parts, generator)))
+    values = standardised(torch.cat(blocks, 1))
+    generator = torch.Generator().manual_seed(seed)
+    train = (torch.randperm(packed.size, generator=generator) % 2 == 0).repeat(2)
+    label = torch.ones(2 * packed.size, 1, dtype=torch.float64)
+    label[packed.size :] = -1
+    scores = held_out_scores(values, label, train)
+    right = (scores.flatten() > 0) == (label[~train].flatten() > 0)
+    return float(right.double().mean()), int((~train).sum())
+
+
+def together(one: Pack, other: Pack) -> Pack:
+    """Two packs as one."""
+    nodes = len(one.pos)
+    edges: dict[str, Any] = {}
+    for name in ("edges", "angles", "pairs", "chains"):
+        edges[name] = torch.cat([getattr(one, name), getattr(other, name) + nodes], 1)
+    for name in ("pos", "hops", "nodes", "links", "order"):
+        edges[name] = torch.cat([getattr(one, name), getattr(other, name)])
+    batch = torch.cat([one.batch, other.batch + one.size])
+    return Pack(batch=batch, size=one.size + other.size, **edges)
+
+
+def randomisation_test(
+    kind: str, packed: Pack, graphs: Sequence[Data], seed: int
+) -> tuple[float, int]:
+    """The exact p-value that inputs are spread evenly, and the number of copies."""
+    generator = torch.Generator().manual_seed(seed + 2)
+    summary = {
+        "rotation": _rotated,
+        "reflection": _mirrored,
+        "permutation": _relabelled,
+        "torsion": _twisted,
+    }[kind]
+    original, copies = summary(packed, graphs, generator)
+    return randomisation_p(original, copies), len(copies)
+
+
+def randomisation_p(original: Tensor, copies: Tensor) -> float:
+    """`(1 + count) / (B + 1)`: how many copies are as far from the mean of all as the original.
+
+    `original [k]`, `copies [B, k]`. The statistic treats the original and the copies alike, so the
+    p-value is exact where these can be exchanged.
+    """
+    every = torch.cat([original.unsqueeze(0), copies])
+    centred = every - every.mean(0)
+    spread = centred.square().mean(0).sqrt()
+    varies = spread > 1e-12 * every.abs().amax(0).clamp(min=1e-300)
+    size = (centred[:, varies] / spread[varies]).square().sum(1)
+    count = int((size[1:] >= size[0] * (1 - 1e-12)).sum())
+    return (1 + count) / (len(copies) + 1)
+
+
+def _node_functions(p: Pack, generator: Generator) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """Means over graphs of random functions of centred coordinates and features."""
+    features = p.nodes
+    mix = torch.randn(p.dimension, 48, generator=generator, dtype=torch.float64)
+    mix = mix * torch.logspace(-0.3, 0.3, 48, dtype=torch.float64) / p.radius.mean()
+    of_features = torch.randn(features.shape[1], 48, generator=generator, dtype=torch.float64)
+    phase = 6.3 * torch.rand(48, generator=generator, dtype=torch.float64)
+    known = features @ of_features / max(features.shape[1], 1) ** 0.5 + phase
+    weight = (1 / p.counts.double())[p.batch].unsqueeze(1)
+
+    def summary(x: Tensor) -> Tensor:
+        return (weight * torch.cos(x @ mix + known)).sum(0)
+
+    return summary, weight
+
+
+def _rotated(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
+    summary, _ = _node_functions(p, generator)
+    found = []
+    for _ in range(COPIES):
+        noise = torch.randn(p.size, p.dimension, p.dimension, generator=generator).double()
+        q, r = torch.linalg.qr(noise)
+        q = q * torch.where(torch.diagonal(r, dim1=1, dim2=2) < 0, -1.0, 1.0).unsqueeze(1)
+        q[:, :, 0] *= torch.linalg.det(q).sign().unsqueeze(1)
+        found.append(summary(torch.einsum("na,nba->nb", p.centred, q[p.batch])))
+    return summary(p.centred), torch.stack(found)
+
+
+def _mirrored(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
+    """Of numbers that change sign in a mirror and with nothing else."""
+    whole, local = handedness(p)
+    values = torch.cat([whole, p.mean(local)], 1)
+    values = torch.cat([values, values.sign()], 1)
+    signs = torch.randint(2, (COPIES, p.size), generator=generator).double() * 2 - 1
+    return values.mean(0), signs @ values / p.size
+
+
+def _relabelled(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
+    _, weight = _node_functions(p, generator)
+    around = torch.bincount(p.edges[1], minlength=len(p.pos)).double().unsqueeze(1)
+    known = torch.cat([p.centred / p.radius.mean(), p.nodes, around], 1)
+    known = torch.cat([known, p.centred.norm(dim=1, keepdim=True)], 1) * weight
+
+    def summary(order: Tensor) -> Tensor:
+        place = torch.stack([order - 0.5, (order - 0.5).square()])
+        return (place @ known).flatten()
+
+    found = [summary(shuffled(p, generator)) for _ in range(COPIES)]
+    return summary(p.order), torch.stack(found)
+
+
+def _twisted(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
+    """One step of a random torsion back, and copies that each are one step from there.
+
+    A step about a random bridge by an even angle is reversible, so that the data and the copies
+    can be exchanged (Besag and Clifford's parallel method).
+    """
+    chosen = [graph.clone() for graph in graphs[:TORSION_GRAPHS]]
+    small = pack(chosen, torch.Generator().manual_seed(0), features=False)
+    mix = torch.randn(3, 24, generator=generator, dtype=torch.float64)
+    phase = 6.3 * torch.rand(24, generator=generator, dtype=torch.float64)
+
+    def summary(some: Pack) -> Tensor:
+        part = CHANNELS["dihedrals"].measure(some)[1]
+        made = torch.cos(part.values * part.values.new_tensor([2.0, 1.0, 1.0]) @ mix + phase)
+        total = made.new_zeros(some.size, 24).index_add_(0, part.graph, made)
+        times = torch.bincount(part.graph, minlength=some.size).clamp(min=1).unsqueeze(1)
+        return (total / times).mean(0)
+
+    def step(some: Sequence[Data]) -> list[Data]:
+        out = []
+        for graph in some:
+            turn = element("torsion", graph, generator)
+            copy = graph.clone()
+            copy.pos = graph.pos.double() if turn is None else turn(graph.pos.double())
+            out.append(copy)
+        return out
+
+    hub = step(chosen)
+    found = [
+        summary(replace(small, pos=torch.cat([g.pos for g in step(hub)])))
+        for _ in range(TORSION_COPIES)
+    ]
+    return summary(small), torch.stack(found)

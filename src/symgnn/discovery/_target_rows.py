@@ -1,0 +1,79 @@
+"""The targets as rows, each with the nodes and the graph that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+from torch_geometric.data import Data
+
+from symgnn.data import Task
+from symgnn.discovery._packing import Pack
+
+#: At most so many rows of nodes or edges are fitted, the same number from each graph.
+MOST_ROWS = 800
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """Targets `y [R, t]`, of mean 0 and variance 1; classes are columns of 0 and 1, standardised.
+
+    For vectors, `y` `[R, n]` is divided by its root mean square and keeps its mean.
+    """
+
+    place: str  # "graph", "node" or "edge"
+    y: Tensor
+    graph: Tensor  # [R], the graph of each row
+    nodes: Tensor  # [2, R], the nodes of an edge; a node twice; zeros for a graph
+    size: int  # the number of graphs
+    vectors: bool = False
+
+    def per_graph(self, values: Tensor) -> Tensor:
+        """The mean over the rows of each graph, `[R] -> [G]`."""
+        total = values.new_zeros(self.size).index_add_(0, self.graph, values)
+        return total / torch.bincount(self.graph, minlength=self.size).clamp(min=1)
+
+    def folds(self, count: int, seed: int) -> Tensor:
+        """A fold for each row, the same for all rows of a graph, `[R]`."""
+        generator = torch.Generator().manual_seed(seed)
+        return (torch.randperm(self.size, generator=generator) % count)[self.graph]
+
+
+def target_rows(graphs: Sequence[Data], task: Task, pack: Pack, generator: Generator) -> TargetRows:
+    """The rows of the targets of graphs."""
+    vectors = task.place != task.level
+    found, owners, nodes = [], [], []
+    most = max(1, MOST_ROWS // len(graphs) // (pack.dimension if vectors else 1))
+    for number, (graph, start) in enumerate(zip(graphs, pack.starts.tolist(), strict=True)):
+        y = graph.y.reshape(-1) if task.kind == "classification" else graph.y.double()
+        present = torch.ones(len(y), dtype=torch.bool)
+        present &= (y >= 0) if task.kind == "classification" else y.isfinite().all(1)
+        chosen = present.nonzero().flatten()
+        if len(chosen) > most:
+            chosen = chosen[torch.randperm(len(chosen), generator=generator)[:most]]
+        if task.level == "coordinates":
+            y = y - graph.pos.double()
+        found.append(y[chosen])
+        owners.append(torch.full((len(chosen),), number))
+        ends = torch.zeros(2, len(chosen), dtype=torch.long)
+        if task.place == "edge":
+            ends = graph.edge_index[:, chosen]
+        elif task.place == "node":
+            ends = torch.stack([chosen, chosen])
+        nodes.append(ends + start)
+    y = torch.cat(found)
+    if task.kind == "classification":
+        y = torch.nn.functional.one_hot(y, len(task.classes)).double()
+        y = y[:, y.any(0)]
+    if vectors:
+        y = y / y.square().mean().sqrt().clamp(min=1e-300)
+    else:
+        spread = (y - y.mean(0)).square().mean(0).sqrt()
+        if not bool((spread > 1e-12 * y.abs().amax(0).clamp(min=1e-300)).any()):
+            raise ValueError("y: is the same in all graphs; give targets that differ")
+        y = (y - y.mean(0)) / torch.where(spread > 0, spread, 1.0)
+    return TargetRows(
+        task.place, y, torch.cat(owners), torch.cat(nodes, 1), len(graphs), vectors=vectors
+    )

@@ -1,0 +1,140 @@
+"""Rungs for targets that are vectors: they turn with the coordinates, or should.
+
+An equivariant rung sums rays with invariant weights and learns one number for each sum; the
+others learn each component from coordinates on its own.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from symgnn.discovery._channels import CHANNELS, Elements
+from symgnn.discovery._packing import Pack
+from symgnn.discovery._random_layers import graph_values, node_values
+from symgnn.discovery._ridge import kernels, predictions, standardised
+from symgnn.discovery._target_rows import TargetRows
+from symgnn.geometry import EUCLIDEAN, EVERYTHING, PERMUTATIONS, SIMILARITIES, Symmetry
+from symgnn.geometry.symmetry import REVERSING
+
+#: Each rung, and the maps that vectors made by it go with.
+VECTOR_RUNGS: dict[str, Symmetry] = {
+    "no vector": EVERYTHING,
+    "relative lengths": SIMILARITIES,
+    "lengths": EUCLIDEAN,
+    "relative distances": SIMILARITIES,
+    "distances": EUCLIDEAN,
+    "handed": EUCLIDEAN - REVERSING,
+    "relative offsets": PERMUTATIONS | Symmetry(["translation", "dilation"]),
+    "offsets": PERMUTATIONS | Symmetry(["translation"]),
+    "coordinates": PERMUTATIONS,
+}
+#: Random weights of rays, and products with invariants of the node.
+WEIGHTS, PRODUCTS = 24, 6
+
+
+def vector_losses(
+    name: str, pack: Pack, rows: TargetRows, seed: int, lengths: bool, folds: int
+) -> Tensor:
+    """The squared error of each graph over the mean square of the targets, `[G]`.
+
+    Args:
+        name: Of :data:`VECTOR_RUNGS`.
+        pack: The graphs.
+        rows: Vectors `[R, n]`.
+        seed: Of weights and folds.
+        lengths: Whether vectors grow with the coordinates, as displacements do.
+        folds: Of the cross-validation.
+    """
+    y, fold = rows.y, rows.folds(folds, seed)
+    generator = torch.Generator().manual_seed(1_000 * seed + list(VECTOR_RUNGS).index(name))
+    if name == "no vector":
+        found = torch.zeros_like(y)
+    elif name in ("coordinates", "offsets", "relative offsets"):
+        values = _scalars(name, pack, rows, generator)
+        scale = pack.radius[rows.graph].unsqueeze(1) if name[0] == "r" and lengths else 1.0
+        found = predictions(kernels(values), y / scale, fold) * scale
+    else:
+        relative = name.startswith("relative")
+        sums = _sums(name, pack, generator, relative, relative and not lengths)
+        if rows.place == "graph":
+            sums = _of_graphs(pack, sums)[rows.graph]
+        else:
+            sums = sums[rows.nodes[0]]
+        flat = sums.transpose(1, 2).flatten(0, 1)  # [R n, c]
+        flat = flat / flat.square().mean(0).sqrt().clamp(min=1e-12)
+        gram = flat @ flat.T / flat.shape[1]
+        n = y.shape[1]
+        out = predictions([gram], y.reshape(-1, 1), fold.repeat_interleave(n), centred=False)
+        found = out.view(-1, n)
+    return rows.per_graph((found - y).square().mean(1))
+
+
+def _scalars(name: str, pack: Pack, rows: TargetRows, generator: torch.Generator) -> Tensor:
+    """What a network without rotations makes of coordinates and velocities, for each row."""
+    parts = CHANNELS[name].measure(pack)
+    if pack.vel is not None:
+        scale = pack.radius[pack.batch].unsqueeze(1) if name[0] == "r" else 1.0
+        nodes = torch.arange(len(pack.pos))
+        place = parts[0].values
+        both = torch.cat([place, pack.vel / scale], 1)
+        parts.append(Elements(pack.batch, (nodes,), both, pack.nodes, linear=True))
+    else:
+        first = parts[0]
+        parts[0] = first._replace(linear=True)
+    nodes = node_values(pack, parts, generator)
+    whole = graph_values(pack, nodes)[rows.graph]
+    return standardised(
+        whole if rows.place == "graph" else torch.cat([nodes[rows.nodes[0]], whole], 1)
+    )
+
+
+def _sums(name: str, pack: Pack, generator: torch.Generator, relative: bool, unit: bool) -> Tensor:
+    """Sums of rays with random invariant weights, at each node, `[N, c, n]`."""
+    if "distances" in name:
+        ends = torch.cat([pack.pairs, pack.pairs.flip(0)], 1)
+    else:
+        ends = pack.edges
+    source, target = ends
+    radius = pack.radius[pack.batch].unsqueeze(1)
+    rays = pack.pos[source] - pack.pos[target]
+    length = rays.norm(dim=1, keepdim=True)
+    typical = radius[target] if relative else pack.radius.mean()
+    known = torch.cat([2 * length / typical, pack.nodes[source], pack.nodes[target]], 1)
+    weights = _random(known, WEIGHTS, generator) / (0.3 + length / typical)
+    if unit:
+        rays = rays / length.clamp(min=1e-300)
+    terms = (weights.unsqueeze(2) * rays.unsqueeze(1)).flatten(1)
+    count = len(pack.pos)
+    total = terms.new_zeros(count, terms.shape[1]).index_add_(0, target, terms)
+    found = [total.view(count, WEIGHTS, -1)]
+    scale = radius if unit else 1.0
+    own = [pack.centred / scale] + ([pack.vel / scale] if pack.vel is not None else [])
+    of_node = torch.cat([torch.ones(count, 1).double(), pack.nodes], 1)
+    found += [of_node.unsqueeze(2) * vector.unsqueeze(1) for vector in own]
+    sums = torch.cat(found, 1)
+    sizes = sums.norm(dim=2) / (1.0 if unit else (radius if relative else pack.radius.mean()))
+    invariants = _random(sizes / sizes.std(0).clamp(min=1e-12), PRODUCTS, generator)
+    sums = torch.cat([sums, *(sums * invariants[:, k, None, None] for k in range(PRODUCTS))], 1)
+    if name == "handed" and pack.dimension == 3:
+        other = sums[:, torch.randperm(sums.shape[1], generator=generator)]
+        sums = torch.cat([sums, torch.linalg.cross(sums, other, dim=2)], 1)
+    elif name == "handed" and pack.dimension == 2:
+        sums = torch.cat([sums, torch.stack([-sums[..., 1], sums[..., 0]], 2)], 1)
+    return sums
+
+
+def _of_graphs(pack: Pack, sums: Tensor) -> Tensor:
+    """The means over nodes of each graph, with the features of the nodes, `[G, c, n]`."""
+    found = [pack.mean(sums.flatten(1)).view(pack.size, *sums.shape[1:])]
+    for column in pack.nodes.T:
+        weighted = (sums[:, :WEIGHTS] * column[:, None, None]).flatten(1)
+        found.append(pack.mean(weighted).view(pack.size, -1, sums.shape[2]))
+    return torch.cat(found, 1)
+
+
+def _random(values: Tensor, number: int, generator: torch.Generator) -> Tensor:
+    """Random functions of rows, `[M, k] -> [M, number]`."""
+    mix = torch.randn(values.shape[1], number, generator=generator, dtype=torch.float64)
+    phase = 6.3 * torch.rand(number, generator=generator, dtype=torch.float64)
+    return torch.cos(values @ mix / max(values.shape[1], 1) ** 0.5 * 1.5 + phase)

@@ -1,0 +1,160 @@
+"""Whole searches on small sets whose symmetry is known."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import symgnn
+from symgnn.cli import main
+from symgnn.discovery import DiscoveryReport
+
+RING = torch.arange(7)
+EDGES = torch.stack([torch.cat([RING, RING.roll(1)]), torch.cat([RING.roll(1), RING])])
+
+
+def rings(count: int = 120, level: str = "graph", seed: int = 0) -> list[Data]:
+    """Rings in the plane whose targets are made of the lengths of their edges."""
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for _ in range(count):
+        size = 0.6 + torch.rand((), generator=generator, dtype=torch.float64)
+        pos = size * torch.randn(7, 2, generator=generator, dtype=torch.float64)
+        lengths = (pos - pos.roll(1, 0)).norm(dim=1)
+        noise = 0.02 * torch.randn((), generator=generator, dtype=torch.float64)
+        y = (lengths.sin().mean() + noise).reshape(1, 1)
+        if level == "node":
+            y = (lengths.sin() + lengths.roll(-1).sin()).unsqueeze(1)
+        elif level == "edge":
+            y = (pos[EDGES[0]] - pos[EDGES[1]]).norm(dim=1, keepdim=True).sin()
+        elif level == "classes":
+            y = (lengths.mean() > 1.8).long().reshape(1)
+        elif level == "node-vectors":
+            y = lengths.unsqueeze(1) * (pos - pos.roll(1, 0))
+        found.append(Data(pos=pos, edge_index=EDGES, y=y))
+    return found
+
+
+@pytest.fixture(scope="module")
+def report() -> DiscoveryReport:
+    return symgnn.discover(rings(), minutes=5, level="graph", progress=False)
+
+
+def test_lengths_are_found(report: DiscoveryReport) -> None:
+    assert set(report.kept) == {"permutation", "translation", "rotation", "reflection", "flex"}
+    broken = {"dilation", "inversion", "special-conformal", "affine"}
+    assert set(report.broken) >= broken
+    assert "torsion" in report.absent  # a ring has no bridge
+    found = report.verdicts["dilation"]
+    assert found.effect > 1.5 and found.interval[0] > 1 and found.p_value < 0.05
+    assert found.decided_by == "both" and found.knock_out is not None
+
+
+def test_the_advised_network_is_blind_to_nothing_that_matters(report: DiscoveryReport) -> None:
+    model = report.build(hidden=8)
+    assert report.config["model"] == {"block": "dgn"}
+    assert not [kind for kind in report.broken if kind in model.symmetry]
+    assert model(rings(1)[0]).shape == (1, 1)
+    assert "Use `dgn`" in report.advice
+
+
+def test_inputs_and_pose(report: DiscoveryReport) -> None:
+    spread = report.verdicts["rotation"].spread
+    assert spread is not None and spread.p_value is not None and spread.p_value > 0.01
+    dilation = report.verdicts["dilation"].spread
+    assert dilation is not None and dilation.p_value is None and dilation.accuracy > 0.6
+    assert report.pose["size"].explained > 0.2 > report.pose["direction"].explained
+
+
+def test_it_is_saved_and_resumed_alike(report: DiscoveryReport, tmp_path: Path) -> None:
+    given = {"level": "graph", "progress": False, "out": tmp_path}
+    first = symgnn.discover(rings(), minutes=1e-9, **given)
+    assert set(first.undecided) == set(report.verdicts)
+    assert first.missed and "more minutes" in first.advice
+    again = symgnn.discover(rings(), minutes=5, resume=True, **given)
+    assert again.to_dict() == report.to_dict()
+    page = again.save(tmp_path / "discover.html").read_text()
+    assert "Do the targets keep it?" in page and page.count("data:image/png") == 2
+    assert json.loads(again.save(tmp_path / "discover.json").read_text())["best"] == again.best
+    with pytest.raises(ValueError, match=r"^--resume: .* other data"):
+        symgnn.discover(rings(seed=1), minutes=5, resume=True, **given)
+
+
+@pytest.mark.parametrize("level", ["node", "edge", "classes"])
+def test_other_targets(level: str) -> None:
+    graphs = rings(150 if level == "classes" else 60, level)
+    place = "graph" if level == "classes" else level
+    found = symgnn.discover(graphs, minutes=5, level=place, progress=False)
+    for kind in ("translation", "rotation", "reflection"):
+        assert found.verdicts[kind].verdict == "kept"
+    assert found.verdicts["dilation"].verdict == "broken"
+    assert "dilation" not in found.build().symmetry
+
+
+def test_vectors_are_tested_for_equivariance() -> None:
+    found = symgnn.discover(rings(60, "node-vectors"), level="node-vectors", progress=False)
+    for kind in ("translation", "rotation", "reflection"):
+        assert found.verdicts[kind].verdict == "kept"
+    assert found.verdicts["dilation"].verdict == "broken"
+    assert "torsion" not in found.verdicts
+    assert found.build().output_type == "vector per node"
+
+
+def test_directions_that_matter_are_found() -> None:
+    graphs = rings(100)
+    for graph in graphs:
+        graph.y = graph.pos[:, 1].tanh().mean().reshape(1, 1)
+    found = symgnn.discover(graphs, level="graph", progress=False)
+    assert {"translation", "rotation", "reflection"} <= set(found.broken)
+    assert found.config["model"] == {"block": "gn"}
+
+
+def test_noise_is_undecided() -> None:
+    graphs = rings(60)
+    generator = torch.Generator().manual_seed(3)
+    for graph in graphs:
+        graph.y = torch.randn(1, 1, generator=generator)
+    found = symgnn.discover(graphs, level="graph", progress=False)
+    assert not found.kept and not found.broken
+    assert "nothing can be said" in found.advice
+    assert "There are 60 graphs" in found.warnings[0]
+
+
+def test_features_that_hold_coordinates_are_told_of() -> None:
+    graphs = rings(30)
+    for graph in graphs:
+        graph.x = torch.cat([torch.ones(7, 1), graph.pos @ torch.ones(2, 1).double()], 1)
+        rays = graph.pos[EDGES[0]] - graph.pos[EDGES[1]]
+        graph.edge_attr = rays.square().sum(1, keepdim=True)
+    found = symgnn.discover(graphs, minutes=1e-9, level="graph", progress=False)
+    assert any(text.startswith("x: columns [1] ") for text in found.warnings)
+    assert any(text.startswith("edge_attr: columns [0] ") for text in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda g: g[:5], r"^graphs: there are 5"),
+        (lambda g: [Data(pos=d.pos, y=d.y, edge_index=EDGES[:, :0]) for d in g], r"^edge_index: g"),
+        (lambda g: [Data(pos=d.pos * float("nan"), y=d.y, edge_index=EDGES) for d in g], r"^pos: "),
+        (lambda g: [Data(pos=d.pos, y=torch.ones(1, 1), edge_index=EDGES) for d in g], r"^y: is t"),
+        (lambda g: "nowhere", r"^data: 'nowhere' is neither"),
+    ],
+)
+def test_data_that_cannot_be_judged_are_refused(change: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        symgnn.discover(change(rings(30)), level="graph", progress=False)  # type: ignore[operator]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "found"
+    assert main(["discover", "polytopes-3d", "copies=6", "--minutes", "2", "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "transformations" in text and "config.yaml" in text
+    assert {path.name for path in out.iterdir()} == {
+        *("discover.html", "discover.json", "config.yaml", "steps.json"),
+    }
+    assert main(["discover", "polytopes-3d", "--resume"]) == 2
+    assert "--resume: needs --out" in capsys.readouterr().err
