@@ -160,6 +160,16 @@ def main() -> None:
     options.add_argument("--out", type=Path, help="a JSON file")
     given = options.parse_args()
     commits = {"before": given.before, "after": given.after}
+    hashes = {
+        side: subprocess.run(
+            ["git", "rev-parse", "--short", commit],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        for side, commit in commits.items()
+    }
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         workers = [start(source(commit, Path(folder))) for commit in commits.values()]
@@ -177,16 +187,6 @@ def main() -> None:
             say(f"{name:28} {found[name]}")
             for each in workers:
                 tell(each, "next")
-    hashes = {
-        side: subprocess.run(
-            ["git", "rev-parse", "--short", commit],
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-        for side, commit in commits.items()
-    }
     if given.out is not None:
         record = {**hashes, "rounds": given.rounds, "cases": found}
         given.out.write_text(json.dumps(record, indent=1) + "\n")

@@ -139,6 +139,15 @@ def test_gates_and_residuals(domain: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("architecture", ["dgn", "combined", "agn+edges", "combined-separable"])
+def test_envelopes(architecture: str, name: str) -> None:
+    """Values that fade out towards a cutoff, with a plain result and with one that is added to."""
+    for residual in (False, True):
+        model = network(architecture, envelope=True, cutoff=2.5, residual=residual)
+        check(model, batch(), name)
+
+
+@pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("peer", ["egnn", "schnet", "dimenet", "dimenet++", "isogcn"])
 def test_peers(peer: str, name: str) -> None:
     data = batch()
