@@ -3,7 +3,7 @@
 They are imported whenever the command is, so each imports what it needs in `run`.
 """
 
-from symgnn.commands import audit, bench, data, demo, evaluate, predict, reproduce, train
+from symgnn.commands import audit, bench, data, demo, evaluate, export, predict, reproduce, train
 
 #: In the order of `symgnn --help`.
-COMMANDS = (demo, audit, data, train, evaluate, predict, reproduce, bench)
+COMMANDS = (demo, audit, data, train, evaluate, predict, export, reproduce, bench)
