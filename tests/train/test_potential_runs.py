@@ -13,6 +13,7 @@ from ase.build import bulk, molecule
 from torch_geometric.data import Data
 
 import symgnn
+from symgnn.cli import main
 from symgnn.data import read
 from symgnn.train import Config, read_config, train
 from symgnn.train._config import resolve
@@ -120,6 +121,25 @@ def test_files_and_yaml_give_the_same_weights(tmp_path: Path) -> None:
     text = first.config.to_yaml()
     path.write_text(text)
     assert read_config(path) == first.config
+
+
+def test_predictions_of_the_command_are_energies(tmp_path: Path) -> None:
+    ase.io.write(tmp_path / "frames.xyz", emt_frames(10), format="extxyz")
+    settings = {**QUICK, "out": tmp_path / "run", "epochs": 1}
+    run = symgnn.fit(tmp_path / "frames.xyz", SMALL, targets=["energy", "forces"], **settings)
+    assert main(["predict", str(tmp_path / "run"), str(tmp_path / "frames.xyz")]) == 0
+    head, *rows = (tmp_path / "run" / "predictions.csv").read_text().splitlines()
+    assert head == "name,energy [eV]"
+    assert len(rows) == 10
+    wanted = run.predict(emt_frames(10)[0]).value
+    assert float(rows[0].split(",")[1]) == pytest.approx(float(wanted), rel=1e-5)
+    assert main(["predict", str(tmp_path / "run"), "--split", "test"]) == 0
+    head, row = (tmp_path / "run" / "predictions.csv").read_text().splitlines()
+    assert head == "name,energy [eV],energy measured [eV]"
+    name, _, measured = row.split(",")
+    frame = emt_frames(10)[int(name.removeprefix("frames-"))]
+    assert float(measured) == pytest.approx(frame.get_potential_energy(), rel=1e-5)
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
 
 
 def test_references_are_fitted_or_given() -> None:
