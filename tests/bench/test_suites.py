@@ -20,6 +20,7 @@ COUNTS = {
     "angles": (8, 7),
     "blocks": (14, 0),
     "separable": (19, 4),
+    "atoms": (6, 0),
     "peers": (37, 8),
     "topology": (8, 8),
     "seeds": (2, 0),

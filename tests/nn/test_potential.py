@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from nn.potential_cases import BLOCKS, CUTOFF, SMOOTH, STRUCTURES, graph, potential, slopes
 from symgnn.geometry import Rotation
-from symgnn.nn import Potential, build, reference_energies
+from symgnn.nn import Potential, averages, build, reference_energies
 
 #: Differences of fourth order with steps of 1e-4 A: rounding about 1e-11, truncation below,
 #: for energies of the size of 10 and wild weights.
@@ -246,3 +246,19 @@ def test_cosines_need_angles() -> None:
     assert build("agn", cosines=True).symmetry == kept
     for name, other in itertools.product(("agn", "combined"), (False, True)):
         assert build(name, cosines=other).symmetry == build(name).symmetry
+
+
+def test_averages_count_messages_by_their_envelope() -> None:
+    data = graph(bulk("Cu", cubic=True) * (2, 1, 1))
+    network = build("combined", cosines=True, envelope=True, cutoff=CUTOFF).network
+    found = averages([data], network).terms
+    source, target = data.edge_index
+    d = (data.pos[source] + data.edge_shift - data.pos[target]).norm(dim=1) / CUTOFF
+    weight = 1 - 28 * d**6 + 48 * d**7 - 21 * d**8
+    assert found["edge->node"] == pytest.approx(float(weight.sum()) / 8, rel=1e-12)
+    pairs = 0.0
+    for vertex in range(8):
+        mine = weight[target == vertex]
+        pairs += float((mine[:, None] * mine).sum() - mine.square().sum())
+    assert found["angle->node"] == pytest.approx(pairs / 8, rel=1e-12)
+    assert found["node->graph"] == 8

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SUITES = {
     "angles": "AGN's angle update against concatenate-MLP-scatter and its matrix products",
     "separable": "angles of product form against edges alone and AGN's MLP",
+    "atoms": "energies with forces, and training on them, against energies alone",
     "blocks": "the blocks against each other, beside the paper's ratios",
     "peers": "DGN and AGN against EGNN, SchNet and DimeNet++; these as specifications",
     "topology": "making the topology, against a training step",

@@ -11,10 +11,11 @@ from symgnn.commands import (
     discover,
     evaluate,
     explore,
+    export,
     predict,
     reproduce,
     train,
 )
 
 #: In the order of `symgnn --help`.
-COMMANDS = (demo, explore, audit, discover, data, train, evaluate, predict, reproduce, bench)
+COMMANDS = (demo, explore, audit, discover, data, train, evaluate, predict, export, reproduce, bench)

@@ -25,6 +25,7 @@ def plain_topology(
     angles: bool = True,
     whole: bool = True,
     pairs: bool = False,
+    edge_shift: Tensor | None = None,
 ) -> Topology:
     """The topology of a batch of graphs.
 
@@ -37,6 +38,8 @@ def plain_topology(
         angles: Whether there are rays of angles.
         whole: Whether the angles are listed, not their rays alone.
         pairs: Whether all pairs of nodes of a graph are listed.
+        edge_shift: The shift of the source of each edge, `[E, n]`; that of its reverse is opposite
+            to the last digit.
     """
     nodes = batch.shape[0]
     if num_graphs is None:
@@ -49,9 +52,10 @@ def plain_topology(
         "edges_of_node": _counts(target, nodes),
         "graphs": _lift(batch, num_graphs),
         "edges": _ends(target, source, nodes),
+        "edge_shift": edge_shift,
     }
     if angles:
-        fields |= _angles(edge_index, nodes, num_angles, whole)
+        fields |= _angles(edge_index, nodes, num_angles, whole, edge_shift)
     if pairs:
         index, edge_pair = _all_pairs(edge_index, batch, num_graphs)
         fields["all_pairs"] = plain_topology(index, batch, num_graphs=num_graphs, angles=False)
@@ -86,19 +90,26 @@ def _ends(near: Tensor, far: Tensor, size: int) -> Ends:
     return Ends(_lift(near, size), _lift(far, size), Movement(both, offsets, near[:0], offsets[:1]))
 
 
-def _angles(edge_index: Tensor, nodes: int, num_angles: int | None, whole: bool) -> dict[str, Any]:
+def _angles(
+    edge_index: Tensor, nodes: int, num_angles: int | None, whole: bool, shift: Tensor | None
+) -> dict[str, Any]:
     """The rays of the vertices that have angles, sorted, their pairs, and how edges join them."""
     source, target = edge_index[0], edge_index[1]
     some = torch.sym_max(nodes, 1)
     # a self-loop is no ray: it stands last, as a ray of a vertex that is not there
     ray = torch.stack([target * nodes + source, source * nodes + target])
-    key, found = torch.where(source != target, ray, nodes * some).unique(return_inverse=True)
+    straight, images = source != target, 1
+    if shift is not None:
+        image, images = _images(shift.detach())
+        straight, ray = straight | (shift != 0).any(-1), ray * images + image
+    last = nodes * some * images
+    key, found = torch.where(straight, ray, last).unique(return_inverse=True)
     torch._check(key.shape[0] >= 0)
-    vertex = key // some
+    vertex = key // (some * images)
     has_angles = (_counts(vertex, nodes + 1).index_select(0, vertex) > 1) & (vertex < nodes)
     kept = has_angles.nonzero().squeeze(1)
     count = kept.shape[0]
-    vertex, neighbour = vertex.index_select(0, kept), (key % some).index_select(0, kept)
+    vertex, neighbour = (each.index_select(0, kept) for each in (vertex, key // images % some))
     place = torch.where(has_angles, has_angles.cumsum(0) - 1, count)
     target_ray, source_ray = place.index_select(0, found.flatten()).view_as(found).unbind(0)
     rays = _ends(vertex, neighbour, nodes)
@@ -113,6 +124,16 @@ def _angles(edge_index: Tensor, nodes: int, num_angles: int | None, whole: bool)
         "target_ray": target_ray,
         "source_ray": source_ray,
     }
+
+
+def _images(shift: Tensor) -> tuple[Tensor, int]:
+    """The number of the shift of each edge, and of its reverse `[2, E]`, among all different ones,
+    and how many these are, at least 1.
+    """
+    none = shift.new_zeros(1, shift.shape[1])
+    different, number = torch.cat([shift, -shift, none]).add(0.0).unique(dim=0, return_inverse=True)
+    torch._check(different.shape[0] >= 1)
+    return number[:-1].view(2, -1), different.shape[0]
 
 
 def _pairs(of_vertex: Movement, total: int | None) -> Ends:

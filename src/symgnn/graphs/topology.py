@@ -359,7 +359,7 @@ class Topology:
         """The shift of the neighbour of each ray, of those of the edges `[E, n] -> [R, n]`."""
         assert self.ray_edge is not None
         edge = self.ray_edge[:, 0]
-        rays = torch.arange(len(edge), device=edge.device)
+        rays = torch.arange(edge.shape[0], device=edge.device)
         leaves = self.rays_of_edges("source")[edge] == rays  # the edge goes to the neighbour
         arrives = self.rays_of_edges("target")[edge] == rays
         found = shift.index_select(0, edge)

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from symgnn.graphs import Topology
 from symgnn.graphs.plain import plain_topology
 from symgnn.nn.model import Model
+from symgnn.nn.potential import Potential
 
 #: The features of a graph that a model can read, and along which of its sizes they go.
 ROWS = {
@@ -27,14 +28,15 @@ ROWS = {
 class Exportable(nn.Module):
     """A model that takes plain tensors and makes the topology itself, as `torch.export` can.
 
-    It takes coordinates `[N, n]`, edges `[2, E]`, the graph of each node `[N]`, and those of `x`,
-    `z`, `vel`, `edge_attr`, `angle_attr` and `u` that the model reads, and gives what the model
-    does.
+    It takes coordinates `[N, n]`, edges `[2, E]`, the graph of each node `[N]`, shifts of the edges
+    `[E, n]` where they are in cells, and those of `x`, `z`, `vel`, `edge_attr`, `angle_attr` and
+    `u` that the model reads, and gives what the model does; of a potential, the energies `[G]`.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model | Potential) -> None:
         super().__init__()
-        self.model = model
+        self.potential = model if isinstance(model, Potential) else None
+        self.model = model.model if isinstance(model, Potential) else model
 
     def forward(
         self,
@@ -47,6 +49,7 @@ class Exportable(nn.Module):
         edge_attr: Tensor | None = None,
         angle_attr: Tensor | None = None,
         u: Tensor | None = None,
+        edge_shift: Tensor | None = None,
     ) -> Tensor:
         """The output of the model for a batch of graphs."""
         topology = plain_topology(
@@ -57,31 +60,34 @@ class Exportable(nn.Module):
             angles=self.model.needs_angles,
             whole=self.model.lists_angles,
             pairs=self.model.needs_pairs,
+            edge_shift=edge_shift,
         )
         out: Tensor = self.model(
             pos=pos,
             topology=topology,
             x=x,
-            z=z,
+            z=z if self.model.needs_types else None,
             vel=vel,
             edge_attr=edge_attr,
             angle_attr=angle_attr,
             u=u,
         )
-        return out
+        return out if self.potential is None else self.potential.totals(out, z, topology)[0]
 
 
-def export(model: Model, example: Data) -> ExportedProgram:
+def export(model: Model | Potential, example: Data) -> ExportedProgram:
     """A model as a program of PyTorch's own operations, which needs no symgnn to run.
 
     The program takes plain tensors by name, and any number of graphs, nodes, edges and neighbours:
-    `pos [N, n]`, `edge_index [2, E]`, `batch [N]`, and those of `x`, `z`, `vel`, `edge_attr`,
-    `angle_attr` and `u` that the model reads. Save it with `torch.export.save`. Its inputs are not
-    checked: give it what the model itself accepts, in the dtypes of `example`.
+    `pos [N, n]`, `edge_index [2, E]`, `batch [N]`, `edge_shift [E, n]` if the example has it, and
+    those of `x`, `z`, `vel`, `edge_attr`, `angle_attr` and `u` that the model reads. Save it with
+    `torch.export.save`. Its inputs are not checked: give it what the model itself accepts, in the
+    dtypes of `example`. Of a potential it gives the energies `[G]`; forces are their derivative,
+    `-torch.autograd.grad(energy.sum(), pos)[0]`.
 
     Args:
-        model: A model of :func:`build`, on the device that the program shall run on. It is exported
-            in eval mode, without dropout.
+        model: A model of :func:`build` or a :class:`Potential`, on the device that the program
+            shall run on. It is exported in eval mode, without dropout.
         example: A graph or batch as the model reads it; of its values only widths and dtypes count.
 
     Returns:
@@ -96,39 +102,36 @@ def export(model: Model, example: Data) -> ExportedProgram:
         >>> loaded(pos=graph.pos, edge_index=graph.edge_index, batch=batch).shape
         torch.Size([1, 1])
     """
-    if not isinstance(model, Model):
+    if not isinstance(model, Model | Potential):
         raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")
+    whole, model = model, model.model if isinstance(model, Potential) else model
     chunk = getattr(model.engine, "chunk", None)
     if chunk is not None:
         raise ValueError(
             f"chunk: is {chunk}; an exported program computes all angles at once, so build "
             "the model without chunk"
         )
-    if getattr(example, "edge_shift", None) is not None:
-        raise ValueError(
-            "edge_shift: an exported program takes no shifts of edges yet; export with an example "
-            "that has none"
-        )
     if model.needs_part:
         raise ValueError(
             "part: an exported program takes no parts of graphs yet; export a model without the "
             "coordinate map 'part-sum'"
         )
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
+    modes = {module: module.training for module in whole.modules()}
+    whole.eval()
     try:
         with torch.no_grad():
-            model(example)  # what does not fit is said here, by name
-        return _exported(model, _tracing_inputs(model, example))
+            whole(example)  # what does not fit is said here, by name
+        reads = model.needs_types or isinstance(whole, Potential)
+        return _exported(whole, _tracing_inputs(model, example, reads))
     finally:
         for module, training in modes.items():
             module.training = training
 
 
-def _exported(model: Model, given: dict[str, Tensor]) -> ExportedProgram:
+def _exported(model: Model | Potential, given: dict[str, Tensor]) -> ExportedProgram:
     sizes = {"nodes": "pos", "edges": "edge_index", "graphs": "u", "angles": "angle_attr"}
     dims = {name: Dim(name, min=0) for name, value in sizes.items() if value in given}
-    rows = {"pos": "nodes", "batch": "nodes", **ROWS}
+    rows = {"pos": "nodes", "batch": "nodes", "edge_shift": "edges", **ROWS}
     shapes: dict[str, Any] = {
         name: {1: dims["edges"]} if name == "edge_index" else {0: dims[rows[name]]}
         for name in given
@@ -136,7 +139,7 @@ def _exported(model: Model, given: dict[str, Tensor]) -> ExportedProgram:
     return torch.export.export(Exportable(model), (), given, dynamic_shapes=shapes, strict=False)
 
 
-def _tracing_inputs(model: Model, example: Data) -> dict[str, Tensor]:
+def _tracing_inputs(model: Model, example: Data, reads_types: bool) -> dict[str, Tensor]:
     """A small batch with the features of the example, in which nothing has the size 0 or 1."""
     pos = example.pos
     n, device = pos.shape[1], pos.device
@@ -147,10 +150,14 @@ def _tracing_inputs(model: Model, example: Data) -> dict[str, Tensor]:
         "batch": torch.tensor([0, 0, 0, 1, 1, 1, 2], device=device),
     }
     angles = Topology.build(path, 7, given["batch"]).num_angles
+    if getattr(example, "edge_shift", None) is not None:
+        shift = torch.zeros(path.shape[1], n, device=device).to(pos.dtype)
+        shift[0, 0], shift[1, 0] = 1.0, -1.0
+        given["edge_shift"] = shift
     counts = {"nodes": 7, "edges": path.shape[1], "graphs": 3, "angles": angles}
     for name, rows in ROWS.items():
         value = getattr(example, name, None)
-        if value is None or (name == "z" and not model.needs_types):
+        if value is None or (name == "z" and not reads_types):
             continue
         if name == "vel" and not model.needs_velocity:
             continue

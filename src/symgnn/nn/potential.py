@@ -136,8 +136,12 @@ class Potential(nn.Module):
         given = {name: data.get(name) for name in ("x", "edge_attr", "angle_attr", "u")}
         z = data.get("z")
         read = z if self.model.needs_types else None
-        rows = self.model(pos=pos, topology=topology, z=read, **given).squeeze(-1)
-        energies = rows.double() * self.scale
+        rows = self.model(pos=pos, topology=topology, z=read, **given)
+        return self.totals(rows, z, topology)
+
+    def totals(self, rows: Tensor, z: Tensor | None, topology: Topology) -> tuple[Tensor, Tensor]:
+        """Energies of graphs `[G]` and atoms `[N]`, of the outputs of the network `[N, 1]`."""
+        energies = rows.squeeze(-1).double() * self.scale
         if z is not None:
             energies = energies + self.references[check_types(z, ATOMS, topology)]
         elif bool((self.references != 0).any()):

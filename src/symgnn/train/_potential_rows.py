@@ -26,18 +26,24 @@ class PotentialRows(nn.Module):
     Args:
         potential: The potential.
         targets: The names of the columns of the task.
+        deviation: The size of each column, by which rows are divided, `[targets]`.
     """
 
     #: Values of graphs that are not read.
     unread: tuple[str, ...] = ()
+    deviation: Tensor
 
-    def __init__(self, potential: Potential, targets: Sequence[str]) -> None:
+    def __init__(
+        self, potential: Potential, targets: Sequence[str], deviation: Sequence[float]
+    ) -> None:
         super().__init__()
         self.potential = potential
+        size = torch.tensor(deviation, dtype=torch.float64)
+        self.register_buffer("deviation", size, persistent=False)
         self.forces, self.stress = "force_x" in targets, "stress_xx" in targets
 
     def forward(self, data: Data) -> Tensor:
-        """`[N, targets]` in eV/atom, eV/A and eV/A^3, in float64."""
+        """`[N, targets]`, energy per atom, forces and stress over their sizes, in float64."""
         found: EnergyForces = self.potential(data, forces=self.forces, stress=self.stress)
         topology = self.topology(data)
         per_atom = found.energy / topology.nodes_of_graph.clamp(min=1)
@@ -46,7 +52,7 @@ class PotentialRows(nn.Module):
             columns.append(found.forces.double())
         if found.stress is not None:
             columns.append(found.stress.double()[topology.batch])
-        return torch.cat(columns, -1)
+        return torch.cat(columns, -1) / self.deviation.double()
 
     def topology(self, data: Data) -> Topology:
         """The topology of a graph."""
@@ -146,4 +152,4 @@ def potential_of(model: Model, task: Task, facts: Mapping[str, Any] | None) -> P
     known = facts or {}
     references = {int(z): energy for z, energy in known.get("references", {}).items()}
     potential = Potential(model, references=references, scale=known.get("scale", 1.0))
-    return PotentialRows(potential, task.targets)
+    return PotentialRows(potential, task.targets, known.get("deviation", [1.0] * len(task.targets)))

@@ -26,30 +26,37 @@ def write_predictions(trained: Run, out: Path, graphs: Sequence[Data]) -> int:
     Numbers are in the units of the head; with several seeds each has a deviation beside it, and
     where graphs have answers, as those of a split do, the measured value.
     """
-    rows = []
+    rows, task = [], shown(trained)
     for number, (graph, found) in enumerate(_each(trained, graphs)):
         name, smiles = getattr(graph, "name", None) or str(number), graph.get("smiles")
         answers = answers_of(trained, graph)
-        keys = row_keys(graph, trained.task)
+        keys = row_keys(graph, task)
         for k, cells in enumerate(zip(found.value, _spread(found), strict=True)):
             rows.append((name, smiles, keys[k], cells, None if answers is None else answers[k]))
     with_smiles = any(isinstance(row[1], str) for row in rows)
     measured = any(row[-1] is not None for row in rows)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    first = ["name", *(["smiles"] if with_smiles else []), *KEYS[trained.task.place]]
+    first = ["name", *(["smiles"] if with_smiles else []), *KEYS[task.place]]
     writer.writerow([*first, *heads(trained, measured)])
     for name, smiles, keys_of_row, (value, deviation), answer in rows:
         names = [name, *([smiles or ""] if with_smiles else []), *keys_of_row]
-        known = (answer or [""] * len(trained.task.targets)) if measured else None
-        writer.writerow([*names, *cells_of(trained.task, value, deviation, known)])
+        known = (answer or [""] * len(task.targets)) if measured else None
+        writer.writerow([*names, *cells_of(task, value, deviation, known)])
     write_whole(out, text.getvalue().encode("utf-8"))
     return len(rows)
 
 
+def shown(trained: Run) -> Task:
+    """The task whose rows are written: of a potential, the energies of graphs."""
+    if trained.task.level == "potential":
+        return Task("graph", "regression", ("energy",), ("eV",))
+    return trained.task
+
+
 def heads(trained: Run, measured: bool = False) -> list[str]:
     """The names of the columns, with units."""
-    task, several = trained.task, len(trained.models) > 1
+    task, several = shown(trained), len(trained.models) > 1
     if task.kind == "classification":
         target = task.targets[0]
         found = [target, "probability", *(["probability deviation"] if several else [])]
@@ -88,7 +95,9 @@ def answers_of(trained: Run, graph: Data) -> list[list[Any]] | None:
         return None
     if task.kind == "classification":
         return [[task.classes[label] if label >= 0 else ""] for label in y.tolist()]
-    if task.lengths:
+    if task.level == "potential":
+        y = y[:1, :1] * len(y)
+    elif task.lengths:
         y = at_scale(graph, 1.0, answers=True).y
     elif trained.scaler.done:
         y = trained.scaler.back(y)
@@ -106,7 +115,7 @@ def _each(trained: Run, graphs: Sequence[Data]) -> Iterator[tuple[Data, Predicti
     for start in range(0, len(graphs), size):
         part = [graphs[k] for k in range(start, min(start + size, len(graphs)))]
         found = trained.predict(part)
-        rows = [len(row_keys(graph, trained.task)) for graph in part]
+        rows = [len(row_keys(graph, shown(trained))) for graph in part]
         values = found.value.split(rows)
         spreads = [None] * len(part) if found.deviation is None else found.deviation.split(rows)
         for graph, value, deviation in zip(part, values, spreads, strict=True):

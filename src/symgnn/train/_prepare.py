@@ -210,7 +210,10 @@ def measure(
         train = [splits.train[k] for k in range(len(splits.train))]
         potential = potential_facts(train, references)
         scaler = potential_scaler(train, task, potential, standardise)
-        potential["scale"] = float(scaler.deviation[1 if len(task.targets) > 1 else 0])
+        sizes_of_targets = scaler.deviation.tolist()
+        potential["deviation"] = sizes_of_targets
+        # between an energy and a force over 1 A: networks begin near the size of both
+        potential["scale"] = math.prod(sizes_of_targets[:2]) ** (1 / len(sizes_of_targets[:2]))
     elif splits.about.get("standardised"):
         scaler = Scaler(_exact(splits.about["mean"]), _exact(splits.about["std"]), done=True)
     elif standardise and task.vectors:

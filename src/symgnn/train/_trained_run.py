@@ -33,6 +33,7 @@ from symgnn.train._loader import READ, Batches, GraphDataset, loader
 from symgnn.train._metrics import Metrics, Scaler, as_rows
 from symgnn.train._missing import may_miss
 from symgnn.train._outcomes import Outcomes
+from symgnn.train._potential_export import export_potential
 from symgnn.train._potential_rows import PotentialRows
 from symgnn.train._prepare import (
     Facts,
@@ -142,22 +143,39 @@ class Run(nn.Module):
             `calc.results` has `energy_deviation` and `forces_deviation` too.
         """
         require("ase", "atoms", "calculator")
-        potentials = self.potentials
-        known = self.facts.potential or {}
+        potentials, (cutoff, elements) = self.potentials, self._joining()
+        return calculator_of(
+            potentials, cutoff=cutoff, elements=elements, skin=skin, precision=precision
+        )
+
+    def export(self, path: str | os.PathLike[str], *, seed: int | None = None) -> Path:
+        """Write a potential as a program that needs no symgnn, see `symgnn.nn.export`.
+
+        Args:
+            path: The file, such as "model.pt2".
+            seed: Of which initialisation; the first if not given.
+
+        Returns:
+            The file. `torch.export.load` reads it; the program takes atoms joined up to the cutoff
+            and gives energies in eV.
+        """
+        potentials, (cutoff, elements) = self.potentials, self._joining()
+        seeds = list(self.record.get("seeds", range(len(potentials))))
+        if seed is not None and seed not in seeds:
+            raise ValueError(f"seed: is {seed}; the run has {', '.join(map(str, seeds))}")
+        chosen = potentials[0 if seed is None else seeds.index(seed)]
+        return export_potential(chosen, path, cutoff=cutoff, elements=elements)
+
+    def _joining(self) -> tuple[float, list[int]]:
+        """How far atoms were joined in training, and the elements there were."""
         reading = self.record.get("about", {}).get("read", {})
         cutoff = self.config.model.get("cutoff") or reading.get("radius")
-        if cutoff is None or not known:
+        if cutoff is None or self.facts.potential is None:
             raise ValueError(
-                "calculator: the run does not say how atoms were joined; train it on files or "
-                "ase.Atoms, with model.cutoff"
+                "run: does not say how atoms were joined; train it on files or ase.Atoms, with "
+                "model.cutoff"
             )
-        return calculator_of(
-            potentials,
-            cutoff=float(cutoff),
-            elements=known["elements"],
-            skin=skin,
-            precision=precision,
-        )
+        return float(cutoff), list(self.facts.potential["elements"])
 
     @property
     def scaler(self) -> Scaler:

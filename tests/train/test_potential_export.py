@@ -1,0 +1,74 @@
+"""Exported potentials: loaded where symgnn is not, with shifts, for any number of atoms."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from ase.build import bulk
+from torch_geometric.data import Batch
+
+import symgnn
+from nn.potential_cases import STRUCTURES, graph, potential
+from symgnn.cli import main
+from symgnn.nn import export
+from train.emt_frames import emt_frames
+
+ALONE = """
+import json, sys, torch
+extra = {"symgnn.json": ""}
+program = torch.export.load(sys.argv[1], extra_files=extra).module()
+given = torch.load(sys.argv[2])
+given["pos"].requires_grad_()
+energy = program(**given)
+(gradient,) = torch.autograd.grad(energy.sum(), given["pos"])
+assert "symgnn" not in sys.modules
+torch.save((energy.detach(), -gradient, json.loads(extra["symgnn.json"])), sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("block", ["dgn", "combined", "combined-separable"])
+def test_programs_give_the_energies_and_forces_of_the_potential(block: str) -> None:
+    model = potential(block).eval()
+    program = export(model, graph(bulk("Cu"))).module()
+    graphs = [graph(make()) for make in STRUCTURES.values()]
+    for each in (*graphs, Batch.from_data_list(graphs)):
+        pos = each.pos.clone().requires_grad_()
+        batch = each.batch if isinstance(each, Batch) else torch.zeros(len(pos), dtype=torch.long)
+        energy = program(
+            pos=pos, edge_index=each.edge_index, edge_shift=each.edge_shift, batch=batch, z=each.z
+        )
+        (gradient,) = torch.autograd.grad(energy.sum(), pos)
+        wanted = model(each)
+        torch.testing.assert_close(energy, wanted.energy, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(-gradient, wanted.forces, rtol=1e-10, atol=1e-11)
+
+
+def test_command_writes_a_file_that_runs_without_symgnn(tmp_path: Path) -> None:
+    model = {"block": "dgn", "hidden": 4, "layers": 1, "cutoff": 3.4}
+    settings = {"epochs": 1, "progress": False, "seeds": 2, "out": tmp_path / "run"}
+    run = symgnn.fit(emt_frames(10), model, targets=["energy", "forces"], **settings)
+    assert main(["export", str(tmp_path / "run"), str(tmp_path / "m.pt2"), "--seed", "2"]) == 0
+    (given,) = run.read(emt_frames()[1])
+    inputs = {name: given[name] for name in ("pos", "edge_index", "edge_shift", "z")}
+    inputs["batch"] = torch.zeros(given.num_nodes, dtype=torch.long)
+    torch.save(inputs, tmp_path / "in.pt")
+    files = [str(tmp_path / name) for name in ("m.pt2", "in.pt", "out.pt")]
+    subprocess.run([sys.executable, "-I", "-c", ALONE, *files], check=True)
+    energy, forces, about = torch.load(tmp_path / "out.pt")
+    wanted = run.potentials[1](run._ready(given))
+    torch.testing.assert_close(energy, wanted.energy.detach(), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(forces, wanted.forces, rtol=1e-4, atol=1e-5)
+    assert about["cutoff"] == 3.4
+    assert json.dumps(about["elements"]) == "[29, 79]"
+
+
+def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    solids = symgnn.data.load("polytopes-3d", copies=1)
+    symgnn.fit(solids, "gn", epochs=1, progress=False, out=tmp_path / "run")
+    assert main(["export", str(tmp_path / "run"), str(tmp_path / "m.pt2")]) == 2
+    assert "was trained on graph targets" in capsys.readouterr().err
