@@ -22,14 +22,7 @@ def page_of(path: Path) -> tuple[str, dict[str, bytes]]:
             cell.outputs = []
     resources = {"unique_key": path.stem, "output_files_dir": f"{path.stem}_files"}
     text, found = MarkdownExporter().from_notebook_node(notebook, resources=resources)
-    # what was printed is no Python: four spaces become a block of text
-    text = re.sub(r"(?<=\n\n)((?:    .*\n|\n)+)", _printed, text)
     return text, found["outputs"]
-
-
-def _printed(found: re.Match[str]) -> str:
-    lines = [line[4:] for line in found[1].strip("\n").splitlines()]
-    return "```text\n" + "\n".join(lines) + "\n```\n\n" if any(lines) else found[1]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
