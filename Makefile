@@ -14,7 +14,7 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check -q -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo test lint format docs docs-pictures clean
+.PHONY: help run demo test lint format docs docs-pictures package clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,16 @@ docs-pictures: $(VENV)/.installed-all ## draw the pictures of the documentation 
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_start_picture.py
 	$(BIN)/python docs/make_recording.py
+
+package: $(VENV)/.torch ## build the wheel and the sdist into dist/, install the wheel into a new environment and try it
+	rm -rf dist build/package
+	@$(PIP) install build
+	$(BIN)/python -m build
+	$(PYTHON) -m venv build/package
+	@build/package/bin/python -m pip --disable-pip-version-check -q -q install $(TORCH)
+	@build/package/bin/python -m pip --disable-pip-version-check -q -q install dist/*.whl
+	cd build/package && bin/symgnn --version && bin/symgnn explore --help > /dev/null
+	cd build/package && bin/python -c 'import symgnn; print(symgnn.load("qm9-homo"))'
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -20,7 +20,7 @@ OUTSIDE = re.compile(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(?:https?:)
 
 @pytest.fixture(scope="module")
 def mkdocs():
-    for name in ("material", "mkdocstrings", "griffe_sphinx", "latex2mathml"):
+    for name in ("material", "mkdocstrings", "griffe_sphinx", "latex2mathml", "nbconvert"):
         pytest.importorskip(name, reason=MISSING + name)
     return pytest.importorskip("mkdocs.commands.build", reason=MISSING + "mkdocs")
 

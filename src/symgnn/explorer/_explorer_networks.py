@@ -145,6 +145,7 @@ def measure(
         pos `[N, n]`.
 
     Example:
+        >>> from symgnn.explorer import shape_named
         >>> cube = shape_named("cube")
         >>> reactions = measure(networks_for(3), cube, 2 * cube.pos, ["dilation"])
         >>> [one.name for one in reactions if one.stays]

@@ -62,6 +62,7 @@ def largest_changes(before: Tensor, after: Tensor, edge_index: Tensor) -> list[C
         before, after `[N, n]`, edge_index `[2, E]`.
 
     Example:
+        >>> from symgnn.explorer import shape_named
         >>> cube = shape_named("cube")
         >>> [str(one) for one in largest_changes(cube.pos, 2 * cube.pos, cube.edge_index)]
         ['length of 0–1: 1.15 → 2.31 (+100 %)', 'every angle is kept', 'every kappa is kept']

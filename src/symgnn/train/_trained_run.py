@@ -42,6 +42,7 @@ from symgnn.train._prepare import (
     dropped,
     make_model,
 )
+from symgnn.train._pretrained import PRETRAINED, read_pretrained
 from symgnn.train._run_record import read_run, write_record
 from symgnn.train._to_graphs import to_graphs
 
@@ -410,7 +411,8 @@ def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
     """A run that :func:`symgnn.fit` or `symgnn train` saved, ready to predict.
 
     Args:
-        run: The directory of the run.
+        run: The directory of the run; or the name of a network that comes with the package:
+            "solids", "qm9-homo" or "qm9-zpve".
         model: The network, where it was given to :func:`symgnn.fit` as a model; its weights are
             replaced by those of the run.
 
@@ -424,8 +426,15 @@ def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
         ...     run = symgnn.fit(solids, "gn", epochs=1, out=f"{folder}/run", progress=False)
         ...     symgnn.load(f"{folder}/run").task.level
         'graph'
+        >>> symgnn.load("qm9-homo").task.units
+        ('hartree',)
     """
     directory = Path(run)
+    if not directory.exists() and str(run) in PRETRAINED:
+        config, record, group, measured = read_pretrained(str(run))
+        found = Run(config, record, [group])
+        found.metrics = measured
+        return found
     if (directory / "folds.json").exists():
         raise ValueError(
             f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
