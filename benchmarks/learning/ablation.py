@@ -75,6 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--out", type=Path, required=True, help="where ablation.json is kept")
     options.add_argument("--source", type=Path, help="a folder with mnist and qm9")
     options.add_argument("--protocol", type=Path, default=PROTOCOL)
+    options.add_argument(
+        "--task", action="append", help="only this one; may be given several times"
+    )
     options.add_argument("--table", action="store_true", help="train nothing, print the table")
     given = options.parse_args(arguments)
     protocol = yaml.safe_load(given.protocol.read_text())
@@ -85,6 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     torch.set_num_threads(1)
     todo = [] if given.table else cells(protocol)
+    todo = [cell for cell in todo if not given.task or cell[0] in given.task]
     for number_of, cell in enumerate(todo, 1):
         name = "/".join(cell)
         if name in results["cells"]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from symgnn.report.figures._style import plain
+from symgnn.report.figures._style import log_scale, plain
 
 LEARNING = (
     "Mean absolute error on validation molecules against the processor time of training: ours in "
@@ -36,9 +35,8 @@ def learning_curves(suite: Mapping[str, Any]) -> Figure:
                 (lines[name],) = axes.plot(times, errors, style, color=colour, marker=".")
         unit = next(iter(found.values()))["unit"]
         axes.set(title=target, xlabel="processor time (s)", ylabel=f"error ({unit})")
-        axes.set(yscale="log", xlim=(0, None))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set(xlim=(0, None))
+        log_scale(axes, "y")
         axes.grid(alpha=0.25, which="both")
     figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4)
     return figure
