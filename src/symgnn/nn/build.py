@@ -17,6 +17,7 @@ from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.bases import bessel
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
+from symgnn.nn.directional import DIRECTIONAL
 from symgnn.nn.envelopes import with_cosines, with_envelope
 from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import INITIALISATIONS, Width
@@ -95,9 +96,9 @@ def build(
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
-            update; "tgn", "stgn", "ugn", "ugn+flips"; "egnn", "schnet", "dimenet", "dimenet++",
-            "isogcn"; "dimenet-formula", "isognn-formula"; or a :class:`Spec` or :class:`Network` of
-            your own.
+            update; "dimenet-separable"; "tgn", "stgn", "ugn", "ugn+flips"; "egnn", "schnet",
+            "dimenet", "dimenet++", "isogcn"; "dimenet-formula", "isognn-formula"; or a
+            :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which turn with the coordinates and do not move with them.
@@ -416,7 +417,7 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        table = {**ARCHITECTURES, **SEPARABLE, **RUNGS, **FORMULAS, **PEERS}
+        table = {**ARCHITECTURES, **SEPARABLE, **DIRECTIONAL, **RUNGS, **FORMULAS, **PEERS}
         found = named("architecture", architecture, table)
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")
@@ -441,7 +442,9 @@ def spec_of(architecture: str | Spec) -> Spec:
     return (
         architecture
         if isinstance(architecture, Spec)
-        else named("architecture", architecture, {**ARCHITECTURES, **SEPARABLE, **RUNGS})
+        else named(
+            "architecture", architecture, {**ARCHITECTURES, **SEPARABLE, **DIRECTIONAL, **RUNGS}
+        )
     )
 
 
