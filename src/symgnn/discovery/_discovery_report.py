@@ -21,6 +21,7 @@ from symgnn.discovery._deciding import (
     holm,
     verdict_of,
 )
+from symgnn.discovery._moving import ERASING
 from symgnn.discovery._pose import PoseFinding
 from symgnn.discovery._spread import SpreadFinding
 from symgnn.geometry import Symmetry
@@ -100,7 +101,7 @@ def judge(
         allowed = [name for name in losses if kind in symmetries[name]]
         ladder[kind] = compare(losses, allowed, blind, seed)
         every = dict(losses)
-        if kind in knocked:
+        if kind in knocked and kind in ERASING:
             every[KNOCK_OUT] = knocked[kind]
         found[kind] = compare(every, [*allowed, KNOCK_OUT], blind, seed)
     adjusted = holm({kind: comparison.p_value for kind, comparison in found.items()})
@@ -113,7 +114,7 @@ def judge(
         if kind in knocked:
             best = losses[comparison.best] if comparison.best in losses else losses[blind]
             ratio = float((knocked[kind].mean() / best.mean()).sqrt())
-            by = "both" if own[kind] == "broken" else by
+            by = "both" if own[kind] == "broken" and kind in ERASING else by
         if final[kind] != own[kind]:
             by = "a kind that it implies"
         verdicts[kind] = KindVerdict(
