@@ -47,7 +47,10 @@ def test_alone_it_prints_its_help(arguments: list[str], capsys: pytest.CaptureFi
         ("train c.yaml --sedes 3", "symgnn train: --sedes is not an option; did you mean --seeds?"),
         ("train c.yaml a=b --sedes=3", "symgnn train: --sedes=3 is not an option; did you mean "),
         ("--hepl", "symgnn: --hepl is not an option; did you mean --help?"),
-        ("xyzzy", "symgnn: 'xyzzy' is not a known command; choose from demo, audit, data, train, "),
+        (
+            "xyzzy",
+            "symgnn: 'xyzzy' is not a known command; choose from demo, audit, discover, data, ",
+        ),
         ("demo now", "symgnn demo: now is not expected; see symgnn demo --help"),
         ("demo --fast", "symgnn demo: --fast is not an option; see symgnn demo --help"),
         ("train", "symgnn train: the following arguments are required: config; see symgnn train "),

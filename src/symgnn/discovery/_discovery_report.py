@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data import Task
+from symgnn.discovery._advice import advice
 from symgnn.discovery._deciding import (
     LEVEL,
     Comparison,
@@ -21,6 +22,7 @@ from symgnn.discovery._deciding import (
     holm,
     verdict_of,
 )
+from symgnn.discovery._discovery_page import page
 from symgnn.discovery._moving import ERASING
 from symgnn.discovery._pose import PoseFinding
 from symgnn.discovery._spread import SpreadFinding
@@ -192,8 +194,6 @@ class DiscoveryReport:
     @property
     def advice(self) -> str:
         """What a scientist would say, in one paragraph."""
-        from symgnn.discovery._advice import advice
-
         return advice(self)
 
     def build(self, graphs: Sequence[Data] | None = None, **options: Any) -> Model:
@@ -249,8 +249,6 @@ class DiscoveryReport:
         if path.suffix == ".json":
             text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
         elif path.suffix in (".html", ".htm"):
-            from symgnn.discovery._discovery_page import page
-
             text = page(self)
         else:
             raise ValueError(f"path: {path.name} is neither .html nor .json; choose one of them")
