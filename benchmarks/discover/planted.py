@@ -41,6 +41,12 @@ KEPT = {
 }
 
 
+def kept_by(shape: str, rule: str) -> set[str]:
+    """What a rule keeps on a shape: in the plane, affine maps keep the side of an edge."""
+    flat = shape.endswith("2d") and rule == "torsion angles"
+    return KEPT[rule] | {"affine"} if flat else KEPT[rule]
+
+
 def planted(shape: str, rule: str, count: int, seed: int, noise: float = 0.1) -> list[Data]:
     """Graphs of a shape with targets of a rule, with noise of so many deviations."""
     rng = np.random.default_rng([seed, SHAPES.index(shape), RULES.index(rule)])

@@ -2,11 +2,17 @@
 
     python benchmarks/discover/planted_truth.py docs/results/discover/planted.json
 
-Protocol. Each of the six shapes with each of the seven rules of `planted.py`, seed 1, and the
-first 18 of these once more, seed 2: 60 sets of 500 graphs, noise of 0.1 deviations, one run of
-`symgnn.discover(graphs, minutes=10)` each. A set is right if the verdict of every kind that its
-graphs admit is the planted one; undecided is wrong. The advised network is blind if it keeps a
-kind that matters and that the graphs admit.
+Protocol. Each of the six shapes with each of the seven rules of `planted.py`, seed 3, and the
+first 18 of these once more, seed 4: 60 sets of 500 graphs, noise of 0.1 deviations, one run of
+`symgnn.discover(graphs, minutes=10, questions=())` each, that is of what decides the verdicts. A
+set is right if the verdict of every kind that its graphs admit is the planted one; undecided is
+wrong. The advised network is blind if it keeps a kind that matters and that the graphs admit.
+
+A first run (planted-first.json, seed 1) was stopped after 19 sets, of which 16 were right. It
+showed that a knock-out by redrawings and affine maps, whose random elements move a graph little,
+should not speak for a kind; since then it decides nothing there. It also showed that the planted
+truth was wrong in one place: in the plane, affine maps keep the side of an edge on which a chain
+goes on.
 
 Criterion. At least 54 of 60 are right, no network is blind, none takes more than ten minutes.
 """
@@ -18,22 +24,22 @@ import time
 from pathlib import Path
 
 import torch
-from planted import KEPT, RULES, SHAPES, planted
+from planted import RULES, SHAPES, kept_by, planted
 
 import symgnn
 from symgnn.store import environment, read_json, write_json
 
-SETS = [(shape, rule, 1) for shape in SHAPES for rule in RULES]
-SETS += [(shape, rule, 2) for shape, rule, _ in SETS[:18]]
+SETS = [(shape, rule, 3) for shape in SHAPES for rule in RULES]
+SETS += [(shape, rule, 4) for shape, rule, _ in SETS[:18]]
 
 
 def judged(shape: str, rule: str, seed: int, graphs: int = 500) -> dict[str, object]:
     """One set."""
     data = planted(shape, rule, graphs, seed)
     begin, cpu = time.monotonic(), time.process_time()
-    report = symgnn.discover(data, minutes=10, level="graph", progress=False)
+    report = symgnn.discover(data, minutes=10, level="graph", questions=(), progress=False)
     found = {kind: verdict.verdict for kind, verdict in report.verdicts.items()}
-    truth = {kind: "kept" if kind in KEPT[rule] else "broken" for kind in found}
+    truth = {kind: "kept" if kind in kept_by(shape, rule) else "broken" for kind in found}
     network = report.network
     return {
         "shape": shape,

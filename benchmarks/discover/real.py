@@ -4,11 +4,12 @@
 
 FOLDER has the folders qm9 and mnist with the files that `symgnn.data.load` takes as `source`.
 
-Protocol. One run of `symgnn.discover(graphs, minutes=10, seed=0)` on each of: QM9 (homo, mu and r2, 600
-molecules, bonds), MNIST (300 superpixel graphs), TSP (generated problems of 20 to 30 nodes, edges in
-or out of the tour, 200 problems), charged particles (400 systems), polytopes in three dimensions (40
-copies of each under orthogonal maps), G2 of ASE (edges up to 1.8 angstrom, experimental enthalpy of
-formation). There is no criterion: the verdicts are recorded as they come out.
+Protocol. One run of `symgnn.discover(graphs, minutes=10, seed=0)` on each of: QM9 (homo, mu and
+r2, 600 molecules, bonds), MNIST (300 superpixel graphs), TSP (generated problems of 20 to 30
+nodes, edges in or out of the tour, 200 problems), charged particles (400 systems), polytopes in
+three dimensions (40 copies of each under orthogonal maps), G2 of ASE (edges up to 1.8 angstrom,
+experimental enthalpy of formation). There is no criterion: the verdicts are recorded as they come
+out.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn._argument_checks import check_positive
+from symgnn._argument_checks import check_positive, named
 from symgnn.data import Task
 from symgnn.discovery._choosing_networks import advised, candidates
 from symgnn.discovery._deciding import best_of, p_of_difference
@@ -23,7 +23,7 @@ from symgnn.discovery._discovery_report import DiscoveryReport, judge
 from symgnn.discovery._given_data import read_given
 from symgnn.discovery._input_warnings import input_warnings
 from symgnn.discovery._ladder import FOLDS, RUNGS, Rung, rung_losses
-from symgnn.discovery._moving import ADMITTED, admitted, moved
+from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._pose import PoseFinding, pose_shortcut
 from symgnn.discovery._spread import SpreadFinding, spread_of
@@ -35,6 +35,8 @@ from symgnn.progress import bar
 
 #: At most so many graphs are looked at; of more, so many are drawn.
 MOST_GRAPHS = 1_000
+#: What may be asked beside the targets.
+QUESTIONS = ("inputs", "pose", "checks")
 #: Draws of transformations for the knock-out; flexes, which take long, are drawn once.
 DRAWS = 2
 
@@ -48,6 +50,7 @@ def discover(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     seed: int = 0,
+    questions: Sequence[str] = QUESTIONS,
     progress: bool | None = None,
 ) -> DiscoveryReport:
     """Find out which transformations the targets of data keep, and which network to use.
@@ -65,6 +68,8 @@ def discover(
         out: A directory to which results are written as they come.
         resume: Whether to go on with the search in `out`.
         seed: Of all random numbers; one seed gives one report.
+        questions: What is asked beside the targets, which always are: "inputs", "pose", and
+            "checks", the knock-outs that decide nothing.
         progress: Whether to show a bar; if not given, where stderr is a terminal.
 
     Returns:
@@ -78,6 +83,8 @@ def discover(
         'undecided'
     """
     check_positive("minutes", minutes)
+    for question in questions:
+        named("questions", question, dict.fromkeys(QUESTIONS))
     if resume and out is None:
         raise ValueError("resume: is True, but out is not given; give the directory to go on with")
     begin = time.monotonic()
@@ -89,7 +96,7 @@ def discover(
         store = StageStore(path, _plain(key), minutes, 60, on_progress)
         if resume:
             store.read()
-        report = Search(chosen, task, seed, store).report()
+        report = Search(chosen, task, seed, store, questions).report()
     report.config = {"data": section, "model": report.model, "train": {}}
     report.seconds = time.monotonic() - begin
     if len(given) > len(chosen):
@@ -125,7 +132,15 @@ def _plain(value: Any) -> Any:
 class Search:
     """The steps of a search, in order."""
 
-    def __init__(self, graphs: list[Data], task: Task, seed: int, store: StageStore) -> None:
+    def __init__(
+        self,
+        graphs: list[Data],
+        task: Task,
+        seed: int,
+        store: StageStore,
+        questions: Sequence[str] = QUESTIONS,
+    ) -> None:
+        self.questions = questions
         self.graphs, self.task, self.seed, self.store = graphs, task, seed, store
         generator = torch.Generator().manual_seed(seed)
         self.pack: Pack = pack(graphs, generator)
@@ -157,16 +172,15 @@ class Search:
         if whole:
             explained = float(1 - self.losses[best].mean() / baseline.mean())
             signal = explained, p_of_difference(baseline - self.losses[best])
-        knocked = {}
-        for kind in self.kinds if whole else []:
-            if kind in self.symmetries[best]:
-                self.store.done += 1
-                continue
-            found = self.store.run(f"knock-out: {kind}", partial(self._knocked, kind, best))
-            if found is not None:
-                knocked[kind] = torch.tensor(found, dtype=torch.float64)
-        findings = {kind: self._spread(kind) for kind in self.kinds}
-        pose = self.store.run("pose", self._pose)
+        knocked: dict[str, Tensor] = {}
+        seen = [kind for kind in self.kinds if whole and kind not in self.symmetries[best]]
+        self._knock_out([kind for kind in seen if kind in ERASING], best, knocked)
+        findings: dict[str, SpreadFinding | None] = {}
+        if "inputs" in self.questions:
+            findings = {kind: self._spread(kind) for kind in self.kinds}
+        pose = self.store.run("pose", self._pose) if "pose" in self.questions else None
+        if "checks" in self.questions:
+            self._knock_out([kind for kind in seen if kind not in ERASING], best, knocked)
         verdicts = judge(
             kinds=self.kinds,
             losses=self.losses,
@@ -235,6 +249,12 @@ class Search:
         found = self.store.run(f"rung: {name}", lambda: self._fitted(name, self.pack, self.rows))
         self.symmetries[name] = self.symmetries[best] - PERMUTATIONS
         return self._keep(name, found)
+
+    def _knock_out(self, kinds: Sequence[str], best: str, knocked: dict[str, Tensor]) -> None:
+        for kind in kinds:
+            found = self.store.run(f"knock-out: {kind}", partial(self._knocked, kind, best))
+            if found is not None:
+                knocked[kind] = torch.tensor(found, dtype=torch.float64)
 
     def _knocked(self, kind: str, best: str) -> list[float]:
         """Errors of the best rung on transformed graphs, with new transformations in each draw."""

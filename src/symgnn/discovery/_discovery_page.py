@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
-from symgnn.discovery._discovery_report import DiscoveryReport
 from symgnn.geometry.symmetry import plural
 from symgnn.report import _markup as markup
 from symgnn.report._css import CSS
 from symgnn.report._page import duration, pictures_by
+
+if TYPE_CHECKING:
+    from symgnn.discovery._discovery_report import DiscoveryReport
 
 STYLE = """
 .warn { border-left: 4px solid #b7791f; background: var(--panel); max-width: none;

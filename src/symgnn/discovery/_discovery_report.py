@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data import Task
+from symgnn.discovery._advice import advice
 from symgnn.discovery._deciding import (
     LEVEL,
     Comparison,
@@ -21,6 +22,8 @@ from symgnn.discovery._deciding import (
     holm,
     verdict_of,
 )
+from symgnn.discovery._discovery_page import page
+from symgnn.discovery._moving import ERASING
 from symgnn.discovery._pose import PoseFinding
 from symgnn.discovery._spread import SpreadFinding
 from symgnn.geometry import Symmetry
@@ -100,7 +103,7 @@ def judge(
         allowed = [name for name in losses if kind in symmetries[name]]
         ladder[kind] = compare(losses, allowed, blind, seed)
         every = dict(losses)
-        if kind in knocked:
+        if kind in knocked and kind in ERASING:
             every[KNOCK_OUT] = knocked[kind]
         found[kind] = compare(every, [*allowed, KNOCK_OUT], blind, seed)
     adjusted = holm({kind: comparison.p_value for kind, comparison in found.items()})
@@ -113,7 +116,7 @@ def judge(
         if kind in knocked:
             best = losses[comparison.best] if comparison.best in losses else losses[blind]
             ratio = float((knocked[kind].mean() / best.mean()).sqrt())
-            by = "both" if own[kind] == "broken" else by
+            by = "both" if own[kind] == "broken" and kind in ERASING else by
         if final[kind] != own[kind]:
             by = "a kind that it implies"
         verdicts[kind] = KindVerdict(
@@ -191,8 +194,6 @@ class DiscoveryReport:
     @property
     def advice(self) -> str:
         """What a scientist would say, in one paragraph."""
-        from symgnn.discovery._advice import advice
-
         return advice(self)
 
     def build(self, graphs: Sequence[Data] | None = None, **options: Any) -> Model:
@@ -248,8 +249,6 @@ class DiscoveryReport:
         if path.suffix == ".json":
             text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
         elif path.suffix in (".html", ".htm"):
-            from symgnn.discovery._discovery_page import page
-
             text = page(self)
         else:
             raise ValueError(f"path: {path.name} is neither .html nor .json; choose one of them")

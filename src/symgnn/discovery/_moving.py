@@ -20,6 +20,9 @@ ASKED = (
 )
 #: The kinds under which a vector has an image.
 ASKED_OF_VECTORS = ("permutation", "translation", "rotation", "reflection", "dilation")
+#: Kinds whose random elements leave nothing of where in its orbit a graph was: a predictor that
+#: does as well on transformed graphs shows that such a kind is kept. Others move a graph a little.
+ERASING = ("permutation", "translation", "rotation", "reflection", "dilation")
 #: Kinds that are asked about where at least this share of graphs has an element of it.
 ADMITTED = 0.2
 #: Graphs that are tried to see which kinds there are.

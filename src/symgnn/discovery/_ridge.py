@@ -74,28 +74,3 @@ def predictions(grams: list[Tensor], y: Tensor, folds: Tensor, centred: bool = T
 
 def _of_folds(off: Tensor, folds: Tensor, numbers: list[int]) -> Tensor:
     return torch.stack([off[folds == fold].square().sum() for fold in numbers])
-
-
-def _fitted(grams: list[Tensor], y: Tensor, train: Tensor, test: Tensor) -> Tensor:
-    answer = y.new_zeros(int(test.sum()), y.shape[1])
-    best = float(y.square().mean())  # of the mean alone
-    for gram in grams:
-        inner = gram[train][:, train]
-        values, vectors = torch.linalg.eigh(inner)
-        values = values.clamp(min=0)
-        turned = vectors.T @ y
-        typical = values.mean().clamp(min=1e-12)
-        for penalty in PENALTIES:
-            inverse = 1 / (values + penalty * typical)
-            weights = vectors @ (inverse.unsqueeze(1) * turned)
-            diagonal = (vectors.square() * inverse).sum(1, keepdim=True)
-            error = float((weights / diagonal).square().mean())
-            if error < best:
-                best, answer = error, gram[test][:, train] @ weights
-    return answer
-
-
-def held_out_scores(values: Tensor, y: Tensor, train: Tensor) -> Tensor:
-    """Predictions for the rows that are not in `train`, `[T, t]`; settings as in `predictions`."""
-    mean = y[train].mean(0)
-    return mean + _fitted(kernels(values), y[train] - mean, train, ~train)
