@@ -18,4 +18,16 @@ from symgnn.commands import (
 )
 
 #: In the order of `symgnn --help`.
-COMMANDS = (demo, explore, audit, discover, data, train, evaluate, predict, export, reproduce, bench)
+COMMANDS = (
+    demo,
+    explore,
+    audit,
+    discover,
+    data,
+    train,
+    evaluate,
+    predict,
+    export,
+    reproduce,
+    bench,
+)

@@ -16,9 +16,10 @@ from symgnn.report._result_rows import (
     rows_of,
 )
 
-#: A cell differs from the paper's if it is farther away than this, and than so many standard
-#: errors of the difference.
-NEAR, ERRORS = 0.05, 3
+#: A cell differs from the paper's only if it is farther away than this.
+NEAR = 0.05
+#: It differs only if it is farther away than so many standard errors of the difference.
+ERRORS = 3
 
 
 class Verdict(NamedTuple):
