@@ -66,7 +66,9 @@ def table(protocol: dict[str, Any], results: dict[str, Any]) -> str:
 
 def number(value: float | None) -> str:
     """In three digits."""
-    return "not finite" if value is None else f"{value:.3g}" if value < 0.1 else f"{value:.3f}"
+    if value is None:
+        return "not finite"
+    return f"{value:.3g}" if value < 0.1 else f"{value:.3f}" if value < 10 else f"{value:,.0f}"
 
 
 def main(arguments: list[str] | None = None) -> int:
