@@ -15,7 +15,7 @@ ROLE = re.compile(r":(?:func|class|meth|mod|attr|data):`~?(?P<name>[\w.]+)`")
 #: The packages whose `__all__` is the public face.
 ROOMS = (
     *("geometry", "graphs", "nn", "data", "train", "audit", "report"),
-    *("experiments", "bench", "explorer"),
+    *("experiments", "bench", "explorer", "discovery"),
 )
 SKIPPED = {"__version__"}
 
