@@ -17,7 +17,7 @@ from symgnn.nn import ARCHITECTURES, Potential, build
 
 FINDING = (
     "Forces are one backward pass through the same operations, by coordinates alone. Training on "
-    "them is a backward pass through both, where most of the time goes into second derivatives."
+    "them is one more backward pass, through both."
 )
 #: As many as 4.5 A of copper: 42 neighbours.
 CUTOFF, LATTICE = 4.5, 3.61
