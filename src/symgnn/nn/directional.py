@@ -1,7 +1,7 @@
 """Messages between edges whose sums over angles have product form, as DimeNet's at lower cost.
 
-    m_ji <- phi(m_ji, v_j, v_i, d_ji, s_ji),
-    s_ji = sum over k in N_j, k != i of g(d_ji) * h(m_kj, d_kj) * Q(cos theta_ijk)
+    m_ji <- phi(m_ji, v_j, v_i, d_ji, sum_k a_ijk),   k a neighbour of j other than i,
+    a_ijk = g(d_ji) * h(m_kj, d_kj) * Q(cos theta_ijk)
 
 DimeNet (Gasteiger et al., 2020) passes every pair of edges k -> j -> i through a bilinear form of a
 basis of distance and angle and of the message m_kj. Here each channel is a product of a linear

@@ -147,6 +147,19 @@ def test_envelopes(architecture: str, name: str) -> None:
         check(model, batch(), name)
 
 
+@pytest.mark.parametrize("nodes", [6, 25])
+@pytest.mark.parametrize(
+    "architecture", ["agn-separable", "combined-separable", "cgn-separable", "agn+edges-separable"]
+)
+def test_layers_of_product_form(architecture: str, nodes: int) -> None:
+    """Layers read the same geometry: no part of a derivative may be counted twice."""
+    pos = torch.randn(nodes, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    edges = torch.ones(nodes, nodes).fill_diagonal_(0).nonzero().T
+    data = Batch.from_data_list([Data(pos=pos, edge_index=edges)])
+    features = {"node_features": 0, "edge_features": 0, "graph_features": 0}
+    check(network(architecture, layers=3, **features), data, "few rows")
+
+
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("peer", ["egnn", "schnet", "dimenet", "dimenet++", "isogcn"])
 def test_peers(peer: str, name: str) -> None:

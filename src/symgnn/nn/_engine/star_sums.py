@@ -246,8 +246,10 @@ def _again(
     given: Sequence[Any], layout: Layout, grad: Tensor, wanted: Sequence[bool]
 ) -> list[Tensor | None]:
     """The derivatives of the plain operations, which can be differentiated again."""
-    table, on_rays, *rest = given
     with torch.enable_grad():
+        # as tensors of their own: factors of a later layer depend on the same geometry
+        given = [None if each is None else each.view_as(each) for each in given]
+        table, on_rays, *rest = given
         out = plain_sums(table, on_rays, Geometry(*rest[:3]), Weights(*rest[3:]), layout)
     chosen = [each for each, want in zip(given, wanted, strict=False) if want]
     found = iter(torch.autograd.grad(out, chosen, grad, create_graph=True, allow_unused=True))
