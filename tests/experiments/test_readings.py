@@ -11,7 +11,7 @@ from symgnn.data._polytope_sets import MATRICES, OFFSETS, Law
 from symgnn.experiments import TABLES, run_readings, run_table
 from symgnn.experiments import _polytope_training as polytope_training
 from symgnn.experiments import _reading_sweep as reading_sweep
-from symgnn.experiments._polytope_tables import Reading, Row
+from symgnn.experiments._polytope_tables import PaperReading, Row
 from symgnn.experiments._polytope_training import train_network
 from symgnn.experiments._reading_sweep import label_of, laws_of, paper_rows, readings
 from symgnn.report import markdown_readings, rich_table, write_report
@@ -109,12 +109,12 @@ def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_best_reading_of_a_sweep(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
-    reading = Reading(Law("uniform", "stretch"), 2.0, True)
-    write_json(file, {"readings": [reading.key, Reading().key]})
-    assert Reading.best_of(file) == reading
+    reading = PaperReading(Law("uniform", "stretch"), 2.0, True)
+    write_json(file, {"readings": [reading.key, PaperReading().key]})
+    assert PaperReading.best_of(file) == reading
     file.write_text("{}")
     with pytest.raises(ValueError, match=r"^--reading: .* run that first$"):
-        Reading.best_of(file)
+        PaperReading.best_of(file)
 
 
 def test_trained_networks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_trained_networks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         2,
         4,
         lambda epoch, _: shown.append(epoch),
-        scaling=Reading().scaling,
+        scaling=PaperReading().scaling,
         kept=file,
     )
     assert len(calls) == 3

@@ -19,7 +19,7 @@ from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._dataset_runs import run_experiment
 from symgnn.experiments._engines import HERE, Local, Ray, RowEngine, engine_named
 from symgnn.experiments._marked_solids import run_marked
-from symgnn.experiments._polytope_tables import TABLES, PolytopeTable, Reading, Row
+from symgnn.experiments._polytope_tables import TABLES, PaperReading, PolytopeTable, Row
 from symgnn.experiments._reading_sweep import run_readings
 from symgnn.experiments._step_time import run_step_time
 from symgnn.experiments._tables import choose_rows, run_table
@@ -113,7 +113,7 @@ def reproduce(
         given = options.given("seeds", "epochs", "rows", "node_features", "reading")
         given["trained"] = trained
         if options.reading is not None:
-            given["reading"] = Reading.best_of(options.reading)
+            given["reading"] = PaperReading.best_of(options.reading)
         given["rows"] = choose_rows(name, TABLES[name].rows, options.rows)
         return run_table(TABLES[name], directory, engine=engine, console=console, **given)
     experiment = EXPERIMENTS[name]

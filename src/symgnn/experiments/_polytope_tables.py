@@ -16,7 +16,7 @@ COPIES = 100
 
 
 @dataclass(frozen=True)
-class Reading:
+class PaperReading:
     """What the paper leaves open.
 
     Attributes:
@@ -36,7 +36,7 @@ class Reading:
         return {**found.pop("law"), **found}
 
     @classmethod
-    def best_of(cls, path: Path) -> Reading:
+    def best_of(cls, path: Path) -> PaperReading:
         """The best reading in the results.json of a sweep (`polytopes-readings`)."""
         found = read_json(path)
         try:
@@ -50,7 +50,7 @@ class Reading:
             ) from None
 
 
-READING = Reading()
+READING = PaperReading()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from symgnn.data._polytope_sets import MATRICES, OFFSETS, Law
 from symgnn.experiments import _paper as paper
 from symgnn.experiments._engines import HERE, RowEngine
 from symgnn.experiments._polytope_accuracy import SetAccuracy, accuracy_on, keeps, known_train
-from symgnn.experiments._polytope_tables import COLUMNS, TABLES, PolytopeTable, Reading, Row
+from symgnn.experiments._polytope_tables import COLUMNS, TABLES, PaperReading, PolytopeTable, Row
 from symgnn.experiments._polytope_training import Model, train_network
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.experiments._tables import compared, drawn_set, features_of, kept_file
@@ -52,10 +52,10 @@ def paper_rows(table: PolytopeTable) -> list[Row]:
     ]
 
 
-def readings() -> list[Reading]:
+def readings() -> list[PaperReading]:
     """All readings that are compared."""
     return [
-        Reading(Law(offset, matrix), scaling, constant)
+        PaperReading(Law(offset, matrix), scaling, constant)
         for offset, matrix, scaling, constant in product(OFFSETS, MATRICES, SCALINGS, (False, True))
     ]
 
@@ -118,7 +118,7 @@ def run_row(
     began = time.perf_counter()
     table = TABLES[name]
     n = table.dimension
-    features = features_of(row, False, Reading(constant=constant))
+    features = features_of(row, False, PaperReading(constant=constant))
     train = Polytopes(n, node_features=features)
     alpha = scaling if row.block == "SDGN" else None
     kept = kept_file(trained, row, n, features, alpha)
@@ -170,7 +170,7 @@ def laws_of(row: Row, column: str) -> dict[str, Law]:
     return {label: Law(*label.split()) for label in labels}
 
 
-def cells_by(reading: Reading, parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def cells_by(reading: PaperReading, parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The cells of all tables as a reading has them."""
     found = []
     for part in parts:
@@ -185,7 +185,7 @@ def cells_by(reading: Reading, parts: Sequence[Mapping[str, Any]]) -> list[dict[
     return found
 
 
-def judged(reading: Reading, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def judged(reading: PaperReading, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A reading with its total distance from the paper, and how many cells agree, by kind."""
     cells = cells_by(reading, parts)
     agreeing = [cell for cell in cells if agrees(cell)]

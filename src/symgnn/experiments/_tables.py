@@ -23,8 +23,8 @@ from symgnn.experiments._polytope_tables import (
     COPIES,
     READING,
     TABLES,
+    PaperReading,
     PolytopeTable,
-    Reading,
     Row,
 )
 from symgnn.experiments._polytope_training import Model, train_network
@@ -60,7 +60,7 @@ def run_table(
     rows: Sequence[Row] | None = None,
     node_features: bool | str = False,
     copies: int = COPIES,
-    reading: Reading = READING,
+    reading: PaperReading = READING,
     trained: Path | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
@@ -115,7 +115,7 @@ def drawn_set(
     )
 
 
-def features_of(row: Row, node_features: bool | str, reading: Reading) -> bool | str:
+def features_of(row: Row, node_features: bool | str, reading: PaperReading) -> bool | str:
     """The node features that a row is given."""
     if node_features or row.block != "GN":
         return node_features
@@ -141,7 +141,7 @@ def run_row(
     epochs: int,
     node_features: bool | str,
     copies: int,
-    reading: Reading = READING,
+    reading: PaperReading = READING,
     trained: Path | None = None,
     on_epoch: Callable[..., Any] | None = None,
 ) -> dict[str, Any]:
