@@ -10,6 +10,7 @@ from symgnn.data import Polytopes
 from symgnn.data._polytope_sets import MATRICES, OFFSETS, Law
 from symgnn.experiments import TABLES, run_readings, run_table
 from symgnn.experiments import _polytope_training as polytope_training
+from symgnn.experiments import _reading_sweep as reading_sweep
 from symgnn.experiments._polytope_tables import PaperReading, Row
 from symgnn.experiments._polytope_training import train_network
 from symgnn.experiments._reading_sweep import label_of, laws_of, paper_rows, readings
@@ -80,9 +81,12 @@ def test_only_gn_sees_offsets() -> None:
     assert label_of(Row("GN", "sum"), "train", Law("tripled", "stretch")) == "none noise"
 
 
-def test_sweep(tmp_path: Path) -> None:
+def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"seeds": 2, "epochs": 2, "copies": {3: 2}, "console": QUIET}
     results = run_readings(tmp_path, tables=["polytopes-3d-map"], **options)  # type: ignore[arg-type]
+    monkeypatch.setattr(reading_sweep, "run_row", lambda *_: pytest.fail("it was run again"))
+    again = run_readings(tmp_path, tables=["polytopes-3d-map"], **options)  # type: ignore[arg-type]
+    assert again["readings"] == results["readings"]
     assert [r["distance"] for r in results["readings"]] == sorted(
         r["distance"] for r in results["readings"]
     )

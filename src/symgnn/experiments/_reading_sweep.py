@@ -72,7 +72,7 @@ def run_readings(
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train every row of the paper and test it by every reading; give, and write, results.json."""
-    settings = {"seeds": seeds, "epochs": epochs, "copies": list(copies.items())}
+    settings = {"seeds": seeds, "epochs": epochs, "copies": dict(copies)}
     parts = {
         f"{name} {row}{_suffix(row, scaling, constant)}": partial(
             run_row, name, row, scaling, constant, seeds, epochs, copies, trained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def run_parts(
     A part that is in `directory`, run with the same settings and code, is not run again.
     """
     console = console or Console()
-    stamp = {**settings, **code()}
+    stamp = json.loads(json.dumps({**settings, **code()}))  # as it comes back from a file
     files = {name: directory / f"{name.replace(' ', '-')}.json" for name in parts}
     results = {}
     for name, file in files.items():
