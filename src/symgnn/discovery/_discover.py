@@ -77,10 +77,10 @@ def discover(
 
     Example:
         >>> import symgnn
-        >>> squares = symgnn.data.load("polytopes-3d", copies=4)
-        >>> report = symgnn.discover(squares, minutes=1, progress=False)
+        >>> solids = symgnn.data.load("polytopes-3d", copies=10)
+        >>> report = symgnn.discover(solids, minutes=1, progress=False)
         >>> report.verdicts["rotation"].verdict
-        'undecided'
+        'kept'
     """
     check_positive("minutes", minutes)
     for question in questions:
