@@ -69,7 +69,7 @@ def main(path: Path) -> None:
         if each in done:
             continue
         rows.append(judged(*each))
-        print(number, each, "right" if rows[-1]["right"] else rows[-1]["wrong"], flush=True)  # noqa: T201
+        print(number, each, "right" if rows[-1]["right"] else rows[-1]["wrong"], flush=True)
         summary = {
             "sets": len(rows),
             "right": sum(row["right"] for row in rows),

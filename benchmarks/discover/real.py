@@ -99,7 +99,7 @@ def main(folder: Path, cache: Path, out: Path, names: list[str]) -> None:
         level = "graph" if isinstance(given, list) else None
         report = symgnn.discover(given, minutes=10, level=level, progress=False)
         report.save(out / f"{name}.json")
-        print(f"{name}: {report.seconds:.0f} s\n{report}\n", flush=True)  # noqa: T201
+        print(f"{name}: {report.seconds:.0f} s\n{report}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def main(path: Path) -> None:
         rows.append(p_values(seed))
         if seed % 10 == 9 or seed == SETS - 1:
             write_json(path, {"summary": summary(rows), "rows": rows, "environment": environment()})
-            print(seed + 1, summary(rows), flush=True)  # noqa: T201
+            print(seed + 1, summary(rows), flush=True)
 
 
 def summary(rows: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, list[int]]]:

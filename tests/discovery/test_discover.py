@@ -48,8 +48,11 @@ def test_lengths_are_found(report: DiscoveryReport) -> None:
     assert set(report.broken) >= broken
     assert "torsion" in report.absent  # a ring has no bridge
     found = report.verdicts["dilation"]
-    assert found.effect > 1.5 and found.interval[0] > 1 and found.p_value < 0.05
-    assert found.decided_by == "both" and found.knock_out is not None
+    assert found.effect > 1.5
+    assert found.interval[0] > 1
+    assert found.p_value < 0.05
+    assert found.decided_by == "both"
+    assert found.knock_out is not None
 
 
 def test_the_advised_network_is_blind_to_nothing_that_matters(report: DiscoveryReport) -> None:
@@ -62,9 +65,13 @@ def test_the_advised_network_is_blind_to_nothing_that_matters(report: DiscoveryR
 
 def test_inputs_and_pose(report: DiscoveryReport) -> None:
     spread = report.verdicts["rotation"].spread
-    assert spread is not None and spread.p_value is not None and spread.p_value > 0.01
+    assert spread is not None
+    assert spread.p_value is not None
+    assert spread.p_value > 0.01
     dilation = report.verdicts["dilation"].spread
-    assert dilation is not None and dilation.p_value is None and dilation.accuracy > 0.6
+    assert dilation is not None
+    assert dilation.p_value is None
+    assert dilation.accuracy > 0.6
     assert report.pose["size"].explained > 0.2 > report.pose["direction"].explained
 
 
@@ -72,11 +79,13 @@ def test_it_is_saved_and_resumed_alike(report: DiscoveryReport, tmp_path: Path) 
     given = {"level": "graph", "progress": False, "out": tmp_path}
     first = symgnn.discover(rings(), minutes=1e-9, **given)
     assert set(first.undecided) == set(report.verdicts)
-    assert first.missed and "more minutes" in first.advice
+    assert first.missed
+    assert "more minutes" in first.advice
     again = symgnn.discover(rings(), minutes=5, resume=True, **given)
     assert again.to_dict() == report.to_dict()
     page = again.save(tmp_path / "discover.html").read_text()
-    assert "Do the targets keep it?" in page and page.count("data:image/png") == 2
+    assert "Do the targets keep it?" in page
+    assert page.count("data:image/png") == 2
     assert json.loads(again.save(tmp_path / "discover.json").read_text())["best"] == again.best
     with pytest.raises(ValueError, match=r"^--resume: .* other data"):
         symgnn.discover(rings(seed=1), minutes=5, resume=True, **given)
@@ -117,7 +126,8 @@ def test_noise_is_undecided() -> None:
     for graph in graphs:
         graph.y = torch.randn(1, 1, generator=generator)
     found = symgnn.discover(graphs, level="graph", progress=False)
-    assert not found.kept and not found.broken
+    assert not found.kept
+    assert not found.broken
     assert "nothing can be said" in found.advice
     assert "There are 60 graphs" in found.warnings[0]
 
@@ -152,7 +162,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = tmp_path / "found"
     assert main(["discover", "polytopes-3d", "copies=6", "--minutes", "2", "--out", str(out)]) == 0
     text = capsys.readouterr().out
-    assert "transformations" in text and "config.yaml" in text
+    assert "transformations" in text
+    assert "config.yaml" in text
     assert {path.name for path in out.iterdir()} == {
         *("discover.html", "discover.json", "config.yaml", "steps.json"),
     }

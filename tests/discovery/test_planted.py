@@ -19,7 +19,8 @@ def protocol(monkeypatch: pytest.MonkeyPatch) -> object:
 
     def load(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module

@@ -94,4 +94,8 @@ def _network(report: DiscoveryReport) -> str:
         said += f" with {', '.join(f'{key}={value}' for key, value in options.items())}"
     if not report.kept and not report.broken:
         return f"Until then {said}, which is blind to nothing, is safe."
-    return f"Use {said} ({report.network})."
+    order = report.verdicts.get("permutation")
+    hint = ""
+    if order is not None and order.verdict == "broken":
+        hint = " It keeps permutations: give nodes their place in the order as a feature."
+    return f"Use {said} ({report.network}).{hint}"

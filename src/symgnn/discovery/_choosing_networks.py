@@ -73,7 +73,9 @@ def advised(
         asked: All kinds that the data admit.
         losses: Of the rungs; among networks that keep as much, the smallest decides.
     """
-    safe = [each for each in given if {k for k in asked if k in each.symmetry} <= set(kept)]
+    # every network keeps permutations; where the order matters, it has to be a feature of nodes
+    allowed = {*kept, "permutation"}
+    safe = [each for each in given if {k for k in asked if k in each.symmetry} <= allowed]
     if not safe:
         return None
 

@@ -15,7 +15,6 @@ from torch_geometric.data import Data
 from symgnn.data import Task
 from symgnn.discovery._advice import advice
 from symgnn.discovery._deciding import (
-    LEVEL,
     Comparison,
     closed,
     compare,
@@ -34,6 +33,8 @@ from symgnn.train._prepare import sizes_of
 
 #: A held-out R^2 below this is too little signal to say anything.
 LEAST_SIGNAL = 0.02
+#: The level at which there is a signal at all.
+SIGNAL_LEVEL = 0.01
 KNOCK_OUT = "knock-out"
 
 
@@ -88,7 +89,7 @@ def judge(
         seed: Of halves and bootstraps.
         whole: Whether every rung was tried.
     """
-    if not whole or signal[0] < LEAST_SIGNAL or signal[1] > LEVEL:
+    if not whole or signal[0] < LEAST_SIGNAL or signal[1] > SIGNAL_LEVEL:
         why = "the time was over" if not whole else "too little signal in the targets"
         return {
             kind: KindVerdict(
