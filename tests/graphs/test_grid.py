@@ -37,7 +37,7 @@ def check(topology: Topology) -> None:
     values = torch.randn(topology.num_rays, 3, generator=rng, dtype=torch.float64)
     second = torch.randn(2, 3, 4, generator=rng, dtype=torch.float64)
     found = weigh(grid, weights, values, lambda rows: torch.einsum("rw,bwc->rbc", rows, second))
-    near, far = part.pairs.near.reads.long(), part.pairs.far.reads.long()
+    near, far = part.pairs.first.reads.long(), part.pairs.second.reads.long()
     each = torch.einsum("ab,aw,bwc->ac", weights, values[far], second)
     expected = torch.zeros(topology.num_rays, 4, dtype=torch.float64).index_add(0, near, each)
     torch.testing.assert_close(found, expected)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from symgnn.graphs import Ends, Movement, Topology, knn_graph
+from symgnn.graphs import AngleRays, EdgeEnds, Movement, RayEnds, Topology, knn_graph
 from symgnn.graphs.plain import plain_topology
 from symgnn.nn import EGNNMap, Model, build, export
 
@@ -200,7 +200,7 @@ def test_a_program_that_takes_a_topology_can_be_saved(tmp_path: Path) -> None:
     model, batch = model_of("agn"), batches()[3]
     given = {"pos": batch.pos, "topology": model.topology(batch)}
     torch.export.save(torch.export.export(model, (), given), tmp_path / "model.pt2")
-    with torch.serialization.safe_globals([Topology, Ends, Movement]):
+    with torch.serialization.safe_globals([Topology, EdgeEnds, RayEnds, AngleRays, Movement]):
         loaded = torch.export.load(tmp_path / "model.pt2").module()
     torch.testing.assert_close(loaded(**given), model(batch))
 
@@ -226,6 +226,6 @@ def test_the_plain_topology_is_the_topology(seed: int) -> None:
     assert torch.equal(one.all_pairs.edge_index, other.all_pairs.edge_index)
     for name in ("graphs", "edges", "rays", "pairs", "rays_in"):
         parts = [getattr(topology, name) for topology in (one, other)]
-        for a, b in zip(*(p if hasattr(p, "near") else [p] for p in parts), strict=True):
+        for a, b in zip(*(p if hasattr(p, "both") else [p] for p in parts), strict=True):
             assert torch.equal(a.reads.long(), b.reads), name
             assert torch.equal(a.offsets.long(), b.offsets), name

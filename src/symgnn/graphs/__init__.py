@@ -1,7 +1,7 @@
 """Edges, neighbours and angles: computed once, outside the model, in pure PyTorch."""
 
 from symgnn.graphs.angle_grid import Grid
-from symgnn.graphs.movement import Ends, Movement
+from symgnn.graphs.movement import AngleRays, EdgeEnds, Movement, RayEnds
 from symgnn.graphs.neighbours import KNNGraph, RadiusGraph, knn_graph, radius_graph
 from symgnn.graphs.periodic import PeriodicGraph, periodic_graph
 from symgnn.graphs.topology import Cut, EdgeCut, EdgePart, Part, Topology
@@ -9,16 +9,18 @@ from symgnn.graphs.transform import AddTopology
 
 __all__ = [
     "AddTopology",
+    "AngleRays",
     "Cut",
     "EdgeCut",
+    "EdgeEnds",
     "EdgePart",
-    "Ends",
     "Grid",
     "KNNGraph",
     "Movement",
     "Part",
     "PeriodicGraph",
     "RadiusGraph",
+    "RayEnds",
     "Topology",
     "knn_graph",
     "periodic_graph",

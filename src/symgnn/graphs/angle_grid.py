@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from symgnn.graphs.movement import Ends
+from symgnn.graphs.movement import AngleRays
 
 #: How much larger the largest degree of vertices that are put together is than the smallest.
 GROWTH = 1.25
@@ -26,9 +26,9 @@ class Grid(NamedTuple):
     angle: Tensor  # [A], the place of an angle
 
     @staticmethod
-    def of(pairs: Ends, vertex: Tensor) -> Grid:
+    def of(pairs: AngleRays, vertex: Tensor) -> Grid:
         """Of the pairs of rays and the vertex of each ray `[R]`, in order."""
-        first, second = pairs.near.reads.long(), pairs.far.reads.long()
+        first, second = pairs.first.reads.long(), pairs.second.reads.long()
         _, vertex, degree = torch.unique_consecutive(
             vertex, return_inverse=True, return_counts=True
         )

@@ -49,16 +49,28 @@ class Movement(NamedTuple):
         )
 
 
-class Ends(NamedTuple):
-    """How rows come to things that have two ends: edges, rays and angles.
+class EdgeEnds(NamedTuple):
+    """From nodes to edges; `target.T` sums the edges of each target."""
 
-    The near end of an edge is its target, that of a ray its vertex, and that of an angle its
-    first ray; `near.T` sums the things over those with a common near end.
-    """
+    target: Movement
+    source: Movement
+    both: Movement  # the sum of both; row 2 i is what node i adds as a target, 2 i + 1 as a source
 
-    near: Movement  # the rows of the near ends
-    far: Movement  # and of the far ends
-    both: Movement  # the sum of both ends; row 2 i is what i adds as a near end, 2 i + 1 as a far
+
+class RayEnds(NamedTuple):
+    """From nodes to rays; `vertex.T` sums the rays of each vertex."""
+
+    vertex: Movement
+    neighbour: Movement
+    both: Movement  # the sum of both; row 2 i is what node i adds as a vertex, 2 i + 1 otherwise
+
+
+class AngleRays(NamedTuple):
+    """From rays to angles; `first.T` sums the angles of each first ray."""
+
+    first: Movement
+    second: Movement
+    both: Movement  # the sum of both; row 2 i is what ray i adds as the first, 2 i + 1 otherwise
 
 
 def lift_by(index: Tensor, size: int) -> Movement:
@@ -74,15 +86,15 @@ def gather_by(index: Tensor, size: int) -> Movement:
     return _narrow(Movement(order[: int(start[-2])], start[:-1], index[kept], back))
 
 
-def ends_of(near: Tensor, far: Tensor, size: int) -> Ends:
-    """The lifts by `near [L]` and `far [L]`, both among `size` rows."""
-    of_near = Movement(near, near[:0], *_sorted(near, size))
-    of_far = Movement(far, far[:0], *_sorted(far, size))
-    both = _interleaved(of_near, of_far)
-    return Ends(_narrow(of_near), _narrow(of_far), _narrow(both))
+def two_lifts(one: Tensor, other: Tensor, size: int) -> tuple[Movement, Movement, Movement]:
+    """The lifts by `one [L]` and `other [L]`, both among `size` rows, and the sum of both."""
+    first = Movement(one, one[:0], *_sorted(one, size))
+    second = Movement(other, other[:0], *_sorted(other, size))
+    both = _interleaved(first, second)
+    return _narrow(first), _narrow(second), _narrow(both)
 
 
-def pairs_of(degree: Tensor, number: Tensor) -> Ends:
+def pairs_of(degree: Tensor, number: Tensor) -> AngleRays:
     """All ordered pairs of different rays of the same vertex, sorted by first and second ray.
 
     Rays stand vertex by vertex: `degree [R]` is how many their vertex has, `number [R]` which of
@@ -110,23 +122,23 @@ def pairs_of(degree: Tensor, number: Tensor) -> Ends:
     starts = torch.cat([starts, 2 * start[-1:]])
     both = torch.stack([2 * first, 2 * second + 1], 1).flatten()
     offsets = torch.arange(0, 2 * total + 1, 2, device=degree.device, dtype=degree.dtype)
-    return Ends(of_first, of_second, Movement(both, offsets, back, starts))
+    return AngleRays(of_first, of_second, Movement(both, offsets, back, starts))
 
 
-def _interleaved(near: Movement, far: Movement) -> Movement:
-    """Both lifts, of rows that alternate: as a near end, as a far end."""
-    counts = torch.stack([near.back_offsets.diff(), far.back_offsets.diff()], 1)
-    starts = torch.zeros_like(near.back_offsets[:1].expand(counts.numel() + 1))
+def _interleaved(one: Movement, other: Movement) -> Movement:
+    """Both lifts, of rows that alternate: for the one, for the other."""
+    counts = torch.stack([one.back_offsets.diff(), other.back_offsets.diff()], 1)
+    starts = torch.zeros_like(one.back_offsets[:1].expand(counts.numel() + 1))
     torch.cumsum(counts.flatten(), 0, out=starts[1:])
-    back = torch.cat([torch.empty_like(near.reads), torch.empty_like(far.reads)])
-    rows = len(near.reads)
+    back = torch.cat([torch.empty_like(one.reads), torch.empty_like(other.reads)])
+    rows = len(one.reads)
     places = torch.arange(rows + 1, device=back.device, dtype=back.dtype)
-    for end, movement in enumerate((near, far)):
+    for end, movement in enumerate((one, other)):
         # sorted by where they go, each moves on by what stands before it of the other end
         shift = starts[end:-1:2] - movement.back_offsets[:-1]
         shift = torch.repeat_interleave(shift, counts[:, end], output_size=rows)
         back[places[:-1] + shift] = movement.back_reads
-    index = torch.stack([2 * near.reads, 2 * far.reads + 1], 1).flatten()
+    index = torch.stack([2 * one.reads, 2 * other.reads + 1], 1).flatten()
     return Movement(index, 2 * places, back, starts)
 
 

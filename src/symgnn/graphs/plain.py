@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from symgnn.graphs.movement import Ends, Movement
+from symgnn.graphs.movement import AngleRays, EdgeEnds, Movement, RayEnds
 from symgnn.graphs.topology import Topology
 
 
@@ -51,7 +51,7 @@ def plain_topology(
         "nodes_of_graph": _counts(batch, num_graphs),
         "edges_of_node": _counts(target, nodes),
         "graphs": _lift(batch, num_graphs),
-        "edges": _ends(target, source, nodes),
+        "edges": EdgeEnds(*_two_lifts(target, source, nodes)),
         "edge_shift": edge_shift,
     }
     if angles:
@@ -84,10 +84,11 @@ def _lift(index: Tensor, size: int) -> Movement:
     return Movement(index, nothing, nothing, _starts(_counts(index, size)))
 
 
-def _ends(near: Tensor, far: Tensor, size: int) -> Ends:
-    both = torch.stack([2 * near, 2 * far + 1], 1).flatten()
-    offsets = 2 * torch.arange(near.shape[0] + 1, device=near.device)
-    return Ends(_lift(near, size), _lift(far, size), Movement(both, offsets, near[:0], offsets[:1]))
+def _two_lifts(one: Tensor, other: Tensor, size: int) -> tuple[Movement, Movement, Movement]:
+    both = torch.stack([2 * one, 2 * other + 1], 1).flatten()
+    offsets = 2 * torch.arange(one.shape[0] + 1, device=one.device)
+    sum_of_both = Movement(both, offsets, one[:0], offsets[:1])
+    return _lift(one, size), _lift(other, size), sum_of_both
 
 
 def _angles(
@@ -112,12 +113,12 @@ def _angles(
     vertex, neighbour = (each.index_select(0, kept) for each in (vertex, key // images % some))
     place = torch.where(has_angles, has_angles.cumsum(0) - 1, count)
     target_ray, source_ray = place.index_select(0, found.flatten()).view_as(found).unbind(0)
-    rays = _ends(vertex, neighbour, nodes)
+    rays = RayEnds(*_two_lifts(vertex, neighbour, nodes))
     ray_edge, weight = _edges_of_rays(source_ray, target_ray, count)
     return {
         "rays": rays,
         "ray_index": torch.stack([vertex, neighbour]),
-        "pairs": _pairs(rays.near, num_angles) if whole else None,
+        "pairs": _pairs(rays.vertex, num_angles) if whole else None,
         "rays_in": _gather(target_ray, count),
         "ray_edge": ray_edge,
         "ray_edge_weight": weight,
@@ -136,7 +137,7 @@ def _images(shift: Tensor) -> tuple[Tensor, int]:
     return number[:-1].view(2, -1), different.shape[0]
 
 
-def _pairs(of_vertex: Movement, total: int | None) -> Ends:
+def _pairs(of_vertex: Movement, total: int | None) -> AngleRays:
     """All ordered pairs of different rays of the same vertex, sorted by first and second ray."""
     vertex, first_ray = of_vertex.reads, of_vertex.back_offsets
     rays = torch.arange(vertex.shape[0], device=vertex.device)
@@ -151,7 +152,7 @@ def _pairs(of_vertex: Movement, total: int | None) -> Ends:
     nothing = first[:0]
     both = torch.stack([2 * first, 2 * second + 1], 1).flatten()
     offsets = 2 * torch.arange(total + 1, device=vertex.device)
-    return Ends(
+    return AngleRays(
         Movement(first, nothing, nothing, start),
         Movement(second, nothing, nothing, start),
         Movement(both, offsets, nothing, offsets[:1]),

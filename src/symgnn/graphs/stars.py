@@ -38,15 +38,15 @@ class Stars(NamedTuple):
     place: Tensor  # [R], the row of each ray
     ray: Tensor  # [P], the ray of each row; of padding, the first of the vertex
     there: Tensor  # [P], 1 for the rows of rays, 0 for padding
-    near: Tensor  # [V], twice the vertex: its row in a table of nodes as near and as far ends
-    far: Tensor  # [P], twice the neighbour of each row, plus 1
-    reads: Tensor  # [R], the rows that read each row of such a table as a far end
+    at_vertex: Tensor  # [V], twice the vertex: its row in a table of nodes as vertex and neighbour
+    at_neighbour: Tensor  # [P], twice the neighbour of each row, plus 1
+    reads: Tensor  # [R], the rows that read each row of such a table as a neighbour
     offsets: Tensor  # [2 N + 1], where those of each start
 
     @property
     def rows(self) -> int:
         """P, how many rows there are with padding."""
-        return self.far.shape[0]
+        return self.at_neighbour.shape[0]
 
 
 def stars_of(topology: Topology) -> Stars:

@@ -17,13 +17,15 @@ from symgnn.graphs.angle_grid import Grid
 from symgnn.graphs.budget import require_memory
 from symgnn.graphs.checks import check_edges, check_positions, check_shift, check_shift_dimension
 from symgnn.graphs.movement import (
-    Ends,
+    AngleRays,
+    EdgeEnds,
     Movement,
-    ends_of,
+    RayEnds,
     gather_by,
     lift_by,
     narrow_type,
     pairs_of,
+    two_lifts,
 )
 from symgnn.graphs.rays import all_pairs, joined, lines_of
 
@@ -54,7 +56,7 @@ class EdgePart(NamedTuple):
 
     edges: Tensor  # [M], their numbers
     ends: Tensor  # [2 M], 2 i for the target i of each, and 2 j + 1 for its source j
-    near: Movement  # from the vertices, which are numbered from 0, to these edges
+    target: Movement  # from the targets, which are numbered from 0, to these edges
 
 
 class Part(NamedTuple):
@@ -62,7 +64,7 @@ class Part(NamedTuple):
 
     number: int
     cut: Cut
-    pairs: Ends
+    pairs: AngleRays
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,10 @@ class Topology:
     nodes_of_graph: Tensor  # [G], how many
     edges_of_node: Tensor  # [N], how many end there
     graphs: Movement  # from graphs to nodes
-    edges: Ends  # from nodes to edges: target and source
+    edges: EdgeEnds  # from nodes to edges
     # the angles
-    rays: Ends | None = None  # from nodes to rays: vertex and neighbour
-    pairs: Ends | None = None  # from rays to angles: first and second; None where read in parts
+    rays: RayEnds | None = None  # from nodes to rays
+    pairs: AngleRays | None = None  # from rays to angles; None where read in parts
     ray_index: Tensor | None = None  # [2, R], vertex and neighbour
     rays_in: Movement | None = None  # from edges to rays: the edges j -> i of a ray (i, j)
     ray_edge: Tensor | None = None  # [R, p], the edges i -> j, or, where there are none, j -> i
@@ -189,13 +191,13 @@ class Topology:
             nodes_of_graph=torch.bincount(batch, minlength=num_graphs),
             edges_of_node=torch.bincount(edge_index[1], minlength=num_nodes),
             graphs=lift_by(batch, num_graphs),
-            edges=ends_of(edge_index[1], edge_index[0], num_nodes),
+            edges=EdgeEnds(*two_lifts(edge_index[1], edge_index[0], num_nodes)),
             edge_shift=edge_shift,
         )
         if angles:
             rays = joined(edge_index, num_nodes, ray_ranks, edge_shift)
             vertex, neighbour = rays["ray_index"]
-            ends = ends_of(vertex, neighbour, num_nodes)
+            ends = RayEnds(*two_lifts(vertex, neighbour, num_nodes))
             inwards = gather_by(rays["target_ray"], len(vertex))
             topology = dataclasses.replace(topology, rays=ends, rays_in=inwards, **rays)
             if whole:
@@ -282,7 +284,7 @@ class Topology:
     @property
     def num_angles(self) -> int:
         if self.pairs is not None:
-            return self.pairs.near.reads.shape[0]
+            return self.pairs.first.reads.shape[0]
         if self.rays is None:
             return 0
         return int((self.degree * (self.degree - 1)).sum())
@@ -314,7 +316,7 @@ class Topology:
         """How many rays each node has `[N]`; 0 for those with one neighbour."""
         if self.rays is None:
             return self.batch.new_zeros(self.num_nodes)
-        return self.rays.near.back_offsets.diff().long()
+        return self.rays.vertex.back_offsets.diff().long()
 
     def size(self, domain: str) -> int:
         """How many nodes, edges, angles or graphs there are."""
@@ -326,7 +328,7 @@ class Topology:
     def angle_rays(self) -> Tensor:
         """The first and the second ray of each angle `[2, A]`."""
         ((_, _, pairs),) = self.parts()
-        return torch.stack([pairs.near.reads, pairs.far.reads]).long()
+        return torch.stack([pairs.first.reads, pairs.second.reads]).long()
 
     def index_in(self, domain: str, of: str, place: str = "") -> Tensor:
         """For each row of a domain, the row of a coarser one that it belongs to.
@@ -385,7 +387,7 @@ class Topology:
 
     def _cut(self, angles: int) -> list[Cut]:
         assert self.rays is not None
-        first_ray = _numbers(self.rays.near.back_offsets)
+        first_ray = _numbers(self.rays.vertex.back_offsets)
         degree = np.diff(first_ray)
         first_angle = np.concatenate([[0], np.cumsum(degree * (degree - 1))])
         return [
@@ -401,7 +403,7 @@ class Topology:
         """As many consecutive vertices at a time as at most that many edges end at (but one)."""
         known: dict[int, list[EdgeCut]] = self.__dict__.setdefault("_edge_cuts", {})
         if edges not in known:
-            first = _numbers(self.edges.near.back_offsets)
+            first = _numbers(self.edges.target.back_offsets)
             known[edges] = [
                 EdgeCut(slice(start, stop), slice(int(first[start]), int(first[stop])))
                 for start, stop in _groups(first, edges)
@@ -411,13 +413,13 @@ class Topology:
     def edge_part(self, cut: EdgeCut) -> EdgePart:
         """The edges that end at some consecutive vertices."""
         first, last = cut.vertices.start, cut.vertices.stop
-        starts = self.edges.near.back_offsets[first : last + 1] - cut.edges.start
-        edges = self.edges.near.back_reads[cut.edges]
+        starts = self.edges.target.back_offsets[first : last + 1] - cut.edges.start
+        edges = self.edges.target.back_reads[cut.edges]
         target, source = (end.reads.index_select(0, edges) for end in self.edges[:2])
         ends = torch.stack([2 * target, 2 * source + 1], 1).flatten()
         places = torch.arange(len(edges), device=edges.device, dtype=edges.dtype)
-        near = Movement(target - first, target[:0], places, starts)
-        return EdgePart(edges, ends, near)
+        of_target = Movement(target - first, target[:0], places, starts)
+        return EdgePart(edges, ends, of_target)
 
     def tiles(self, angles: int) -> list[Part]:
         """All :meth:`parts`, made once and kept."""
@@ -436,23 +438,23 @@ class Topology:
         cut = self.cuts(angles)[number]
         return Part(number, cut, self._pairs(cut))
 
-    def _pairs(self, cut: Cut) -> Ends:
+    def _pairs(self, cut: Cut) -> AngleRays:
         assert self.rays is not None
         if self.pairs is not None:
             if cut.angles == slice(0, self.num_angles):
                 return self.pairs
-            near, far, both = self.pairs
+            first, second, both = self.pairs
             twice = slice(2 * cut.rays.start, 2 * cut.rays.stop)
             rays = cut.rays
-            return Ends(
-                near.part(cut.angles, rays),
-                far.part(cut.angles, rays),
+            return AngleRays(
+                first.part(cut.angles, rays),
+                second.part(cut.angles, rays),
                 both.part(cut.angles, twice),
             )
         vertex = self.ray_vertex[cut.rays]
         number = torch.arange(cut.rays.start, cut.rays.stop, device=vertex.device)
         kind = narrow_type(cut.angles.stop - cut.angles.start)
-        number = number - self.rays.near.back_offsets[vertex]
+        number = number - self.rays.vertex.back_offsets[vertex]
         return pairs_of(self.degree[vertex].to(kind), number.to(kind))
 
     def grid(self, part: Part) -> Grid:
@@ -531,5 +533,10 @@ def _groups(first: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 
 
 torch.export.register_dataclass(Topology, serialized_type_name="symgnn.Topology")
-for part in (Movement, Ends):  # so that a program that takes a topology can be saved
+for part in (
+    Movement,
+    EdgeEnds,
+    RayEnds,
+    AngleRays,
+):  # so that a program that takes a topology can be saved
     _register_namedtuple(part, serialized_type_name=f"symgnn.{part.__name__}")

@@ -70,7 +70,7 @@ def vertex_scale(state: State, pos: Tensor) -> Tensor:
     topology, gather, x = state.topology, state.engine.gather, at_least_float32(pos)
     rays = topology.rays
     assert rays is not None
-    along = gather(x, rays.far) - gather(x, rays.near)
+    along = gather(x, rays.neighbour) - gather(x, rays.vertex)
     if topology.edge_shift is not None:
         along = along + topology.on_rays(topology.edge_shift.to(along.dtype))
     vertex, size = topology.ray_vertex, topology.num_nodes

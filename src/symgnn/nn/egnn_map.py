@@ -111,7 +111,7 @@ class EGNNMap(CoordinateMap):
         step = along * (torch.tanh(coefficient) if self.tanh else coefficient)
         if self.clamp is not None:
             step = step.clamp(-self.clamp, self.clamp)
-        moved = state.engine.total(step, topology.edges.near)
+        moved = state.engine.total(step, topology.edges.target)
         if self.aggregation == "mean":
             moved = moved / topology.edges_of_node.clamp(min=1).unsqueeze(-1)
         x = x + (moved if self.weight == 1 else self.weight * moved)

@@ -85,19 +85,22 @@ def first_moments(conformal: bool, rows: Tensor, state: State) -> Tensor:
         around = (topology.edge_index[1], topology.num_nodes)
         state.measured[key] = conformal_rays(rays, *around) if conformal else direction(rays)
     vectors: Tensor = state.measured[key]
-    values = [engine.gather(at_least_float32(rows), topology.edges.far)]
+    values = [engine.gather(at_least_float32(rows), topology.edges.source)]
     if state.e is not None:
         values.append(at_least_float32(state.e.rows))
     kind = torch.promote_types(vectors.dtype, values[0].dtype)
     vectors = vectors.to(kind)
-    near, count = topology.edges.near, topology.edges_of_node.clamp(min=1).unsqueeze(-1).to(kind)
+    target, count = (
+        topology.edges.target,
+        topology.edges_of_node.clamp(min=1).unsqueeze(-1).to(kind),
+    )
     weights = torch.cat([each.to(kind) for each in values], 1)
-    weights = weights - engine.gather(engine.total(weights, near) / count, near)
-    variance = engine.total(weights.square().mean(1, keepdim=True), near) / count
-    weights = weights * engine.gather((variance + EPSILON).rsqrt(), near)
+    weights = weights - engine.gather(engine.total(weights, target) / count, target)
+    variance = engine.total(weights.square().mean(1, keepdim=True), target) / count
+    weights = weights * engine.gather((variance + EPSILON).rsqrt(), target)
     weights = torch.cat([vectors.new_ones(vectors.shape[0], 1), weights], 1)
     moments = (weights.unsqueeze(2) * vectors.unsqueeze(1)).flatten(1)
-    return engine.total(moments, near) / count.sqrt()
+    return engine.total(moments, target) / count.sqrt()
 
 
 def _width(dimension: int, sizes: Mapping[str, int], _: int | None) -> int:

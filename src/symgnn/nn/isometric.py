@@ -183,12 +183,12 @@ def _difference(field: Tensor, topology: Topology) -> Tensor:
 
 def _gather(rows: Tensor, topology: Topology) -> Tensor:
     """The sum of the edges that end in each node, `[E, ...] -> [N, ...]`."""
-    return move(rows.flatten(1), topology.edges.near.T).unflatten(-1, rows.shape[1:])
+    return move(rows.flatten(1), topology.edges.target.T).unflatten(-1, rows.shape[1:])
 
 
 def _apply(matrices: Tensor, vectors: Tensor, topology: Topology) -> Tensor:
     """The matrix of the target of each edge times its vector, `[N, n, n], [E, n] -> [E, n]`."""
-    lifted = move(matrices.flatten(1), topology.edges.near).unflatten(-1, matrices.shape[1:])
+    lifted = move(matrices.flatten(1), topology.edges.target).unflatten(-1, matrices.shape[1:])
     return (lifted * vectors.unsqueeze(1)).sum(-1)
 
 

@@ -77,7 +77,7 @@ class _Neighbours(CoordinateMap):
         assert self.max_growth is not None
         assert state.start is not None
         x, topology, (centre, width) = state.x, state.topology, state.start
-        gather, graphs, target = state.engine.gather, topology.graphs, edges.topology.edges.near
+        gather, graphs, target = state.engine.gather, topology.graphs, edges.topology.edges.target
         # Divided by a power of two, which is exact, no step on the way to the bound overflows.
         index = edges.topology.index_in("edge", "graph")
         size = reduce_rows(coefficient.detach().abs(), index, topology.num_graphs, "max")
@@ -158,7 +158,7 @@ class EGCN(_Neighbours):
 
 def _pull(rays: Tensor, coefficient: Tensor, edges: State) -> Tensor:
     """`sum_j a_ji (x_j - x_i)`, `[N, n]`."""
-    return edges.engine.total(coefficient * rays, edges.topology.edges.near)
+    return edges.engine.total(coefficient * rays, edges.topology.edges.target)
 
 
 def all_pairs_state(state: State) -> State:

@@ -19,7 +19,7 @@ from symgnn.nn.inputs import VALUE_OF, Initial, Input, Measure, Operator
 from symgnn.nn.spec import Spec
 
 if TYPE_CHECKING:
-    from symgnn.graphs import Ends, Movement
+    from symgnn.graphs import AngleRays, Movement
     from symgnn.nn.update import Update
 
 
@@ -177,7 +177,7 @@ class State:
         found = self.measured.get("ends")
         if found is None:
             edges, gather = self.topology.edges, self.engine.gather
-            source, target = gather(self.x, edges.far), gather(self.x, edges.near)
+            source, target = gather(self.x, edges.source), gather(self.x, edges.target)
             source = source if self.edge_shift is None else source + self.edge_shift
             found = self.measured["ends"] = source, target
         return found
@@ -193,7 +193,7 @@ class State:
         """The coordinates of the neighbour and the vertex of each ray of the angles `[R, n]`."""
         rays, gather = self.topology.rays, self.engine.gather
         assert rays is not None
-        neighbour, vertex = gather(self.x, rays.far), gather(self.x, rays.near)
+        neighbour, vertex = gather(self.x, rays.neighbour), gather(self.x, rays.vertex)
         if self.edge_shift is not None:
             neighbour = neighbour + self.topology.on_rays(self.edge_shift)
         return neighbour, vertex
@@ -233,7 +233,7 @@ def measure_angles(
     state: State,
     rays: Tensor,
     vertex: Tensor,
-    pairs: Ends,
+    pairs: AngleRays,
 ) -> Tensor:
     """A measure on the angles of some rays `[R, n]` with their vertices `[R]`, `[A, w]`."""
     (function, per_ray), gather = state.function(given), state.engine.gather
@@ -241,8 +241,10 @@ def measure_angles(
     rays = rays if per_ray is None else per_ray(rays, *around)
     of_first, of_second = rays if isinstance(rays, tuple) else (rays, rays)
     if given.grouped:
-        around = (vertex.index_select(0, pairs.near.reads), state.topology.num_nodes)
-    return as_column(function(gather(of_first, pairs.near), gather(of_second, pairs.far), *around))
+        around = (vertex.index_select(0, pairs.first.reads), state.topology.num_nodes)
+    return as_column(
+        function(gather(of_first, pairs.first), gather(of_second, pairs.second), *around)
+    )
 
 
 def as_column(rows: Tensor) -> Tensor:
@@ -297,7 +299,7 @@ def start(
     if spec.scaling is not None:
         scale, state.unit = _scale(state, spec.scaling)
         if state.edge_shift is not None:
-            state.edge_shift = state.edge_shift * engine.gather(scale, topology.edges.near)
+            state.edge_shift = state.edge_shift * engine.gather(scale, topology.edges.target)
         state.move(state.x * scale)
     for name, rows in (("e", edge_attr), ("a", angle_attr), ("u", u)):
         if rows is not None:

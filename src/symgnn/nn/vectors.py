@@ -78,14 +78,14 @@ class Vectors:
         assert state.e is not None
         weights = state.e.rows.unflatten(1, (2 * self.hops - 1, k, 1))
         edges, gather = topology.edges, state.engine.gather
-        rays = gather(x, edges.far) - gather(x, edges.near)
+        rays = gather(x, edges.source) - gather(x, edges.target)
         if topology.edge_shift is not None:
             rays = rays + topology.edge_shift.to(rays.dtype)
         rays = (direction(rays) if self.unit else rays).unsqueeze(1)
         vectors = _to_targets(weights[:, 0] * rays, state)
         degree = topology.edges_of_node.clamp(min=1).view(-1, 1, 1)
         for hop in range(1, self.hops):
-            source = gather(vectors.flatten(1), edges.far).unflatten(1, (k, -1))
+            source = gather(vectors.flatten(1), edges.source).unflatten(1, (k, -1))
             passed = _to_targets(weights[:, 2 * hop] * source, state) / degree
             vectors = _to_targets(weights[:, 2 * hop - 1] * rays, state) + passed
         if state.v is not None and "v" in self.widths:
@@ -114,5 +114,5 @@ class Vectors:
 
 def _to_targets(rows: Tensor, state: State) -> Tensor:
     """The sum of the edges that end in each node, `[E, k, n] -> [N, k, n]`."""
-    near = state.topology.edges.near
-    return state.engine.total(rows.flatten(1), near).unflatten(1, rows.shape[1:])
+    target = state.topology.edges.target
+    return state.engine.total(rows.flatten(1), target).unflatten(1, rows.shape[1:])

@@ -152,9 +152,11 @@ def unstacked(table: Tensor, width: int) -> Tensor:
 
 def movement_up(given: Given) -> Movement:
     """From what nodes or rays add to the rows of the update."""
-    ends = given.topology.edges if given.domain == "edge" else given.topology.pairs
-    assert ends is not None
-    return ends.both if given.plan.ends == 2 else ends.near
+    edges, pairs = given.topology.edges, given.topology.pairs
+    if given.domain == "edge":
+        return edges.both if given.plan.ends == 2 else edges.target
+    assert pairs is not None
+    return pairs.both if given.plan.ends == 2 else pairs.first
 
 
 def node_table(given: Given) -> Tensor:

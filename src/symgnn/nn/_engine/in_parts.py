@@ -136,7 +136,7 @@ class PartsEngine(WholeEngine):
             rays = table.rows(both.reads[first:last]).view(-1, 2, width).sum(1)
             rays = rays if more is None else rays + more.rows(part.cut.rays)
             here = [(read(part), each) for read, each in zip(readers, maps, strict=True)]
-            movement = part.pairs.both if plan.ends == 2 else part.pairs.near
+            movement = part.pairs.both if plan.ends == 2 else part.pairs.first
             hidden = phi.finish(assemble(unstacked(rays, len(phi.bias)), movement, here))
             return hidden if fading is None else hidden * _angle_weights(fading, part)
 
@@ -204,7 +204,7 @@ class PartsEngine(WholeEngine):
 def _angle_weights(fading: SharedRows, part: Part) -> Tensor:
     """The product of the envelopes of both rays of the angles of a part `[angles, 1]`."""
     rays = fading.rows(part.cut.rays)
-    return move(rays, part.pairs.near) * move(rays, part.pairs.far)
+    return move(rays, part.pairs.first) * move(rays, part.pairs.second)
 
 
 def _rows_of_rays(table: SharedRows, part: Part) -> Tensor:

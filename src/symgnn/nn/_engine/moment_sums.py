@@ -79,8 +79,10 @@ def plain_factors(
         stars: The rows.
         weight: What the factors of each ray are multiplied by, `[R, 1]`.
     """
-    rows = lift(table, stars.far).split([vertices * side for vertices, side in stars.sizes])
-    at_vertex = lift(table, stars.near).split([vertices for vertices, _ in stars.sizes])
+    rows = lift(table, stars.at_neighbour).split(
+        [vertices * side for vertices, side in stars.sizes]
+    )
+    at_vertex = lift(table, stars.at_vertex).split([vertices for vertices, _ in stars.sizes])
     pairs = zip(stars.sizes, rows, at_vertex, strict=True)
     found = torch.cat(
         [(r.unflatten(0, size) + v.unsqueeze(1)).flatten(0, 1) for size, r, v in pairs]

@@ -170,11 +170,11 @@ class Moments:
         weights = repeated(own, tuple(counts(vectors.shape[0], form.degree, unit=False)))
         g, h = rows.chunk(2, 1)
         monomial = features(vectors, there, form.degree, unit=False).unsqueeze(2)
-        moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.near.T) * weights.flatten()
-        back = move(moments, rays.near).unflatten(1, weights.shape)
+        moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.vertex.T) * weights.flatten()
+        back = move(moments, rays.vertex).unflatten(1, weights.shape)
         alone = powers(vectors, there, form.degree).T @ own
         found = g * ((monomial * back).sum(1) - h * alone)
-        return found if to == "ray" else move(found, rays.near.T)
+        return found if to == "ray" else move(found, rays.vertex.T)
 
 
 def _gram(vectors: Tensor, there: Tensor, form: Separable) -> Tensor:

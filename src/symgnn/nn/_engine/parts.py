@@ -79,15 +79,15 @@ class AngleParts(LazyValues):
                 return known
         deferred = self.defers and op == "sum"
         rows = at_least_float32(self.compute(part) if deferred else self.rows_of(part))
-        near = part.pairs.near
+        first = part.pairs.first
         if op == "sum":
-            return move(rows, near.T)
-        return largest(rows, near.reads.long(), near.back_offsets.shape[0] - 1)
+            return move(rows, first.T)
+        return largest(rows, first.reads.long(), first.back_offsets.shape[0] - 1)
 
     def _nodes_of(self, part: Part, op: str) -> Tensor:
         assert self.topology.rays is not None
-        near = self.topology.rays.near.part(part.cut.rays, part.cut.vertices)
-        return move(self._rays_of(part, op), near.T)
+        vertex = self.topology.rays.vertex.part(part.cut.rays, part.cut.vertices)
+        return move(self._rays_of(part, op), vertex.T)
 
 
 class EdgeParts(LazyValues):
@@ -118,7 +118,7 @@ class EdgeParts(LazyValues):
     @property
     def read(self) -> Tensor:
         """All of them at once, in the order of the edges."""
-        order = self.topology.edges.near.back_reads
+        order = self.topology.edges.target.back_reads
         rows = self._each(self.read_of, lambda cut: cut.edges)
         return rows.index_select(0, torch.argsort(order))
 
@@ -144,6 +144,6 @@ class EdgeParts(LazyValues):
 
         def total(part: EdgePart) -> Tensor:
             rows = self.compute(part) if self.defers else self.read_of(part)
-            return move(at_least_float32(rows), part.near.T)
+            return move(at_least_float32(rows), part.target.T)
 
         return self._each(total, lambda cut: cut.vertices)

@@ -85,7 +85,7 @@ class _StarSums(torch.autograd.Function):
         geometry, weights, layout = Geometry(*rest[:3]), Weights(*rest[3:6]), rest[6]
         work = _Work(table, on_rays, geometry, weights, layout)
         stars, (p, c), width = layout.stars, weights.gram.shape, table.shape[1]
-        vertices, few = stars.near.shape[0], layout.few_vertices
+        vertices, few = stars.at_vertex.shape[0], layout.few_vertices
         terms = table.new_empty(vertices, p + weights.own.shape[0], c)
         wanted = any(ctx.needs_input_grad[:2])
         rows = table.new_empty(stars.rows, width) if wanted else None
@@ -146,7 +146,7 @@ def _by_factors(
         row, vertex = here.stop, vertex + count
     # F.embedding_bag in mode "sum" with include_last_offset, without its checks
     found = torch.embedding_bag(moved, stars.reads, stars.offsets, False, 0, False, None, True)[0]
-    found.index_copy_(0, stars.near.long(), total * twice)
+    found.index_copy_(0, stars.at_vertex.long(), total * twice)
     of_rays = _exchanged(moved.index_select(0, stars.place), c) if on_rays else None
     return _exchanged(found, c), of_rays
 
@@ -169,7 +169,7 @@ class _Work:
         self.table, self.on_rays, self.layout = table, on_rays, layout
         self.geometry, self.weights = geometry, weights
         self.p, self.c = weights.gram.shape
-        self.at_vertex = table.index_select(0, layout.stars.near)
+        self.at_vertex = table.index_select(0, layout.stars.at_vertex)
         #: Whether S is 1 for all rays.
         self.unit = weights.own.shape[0] == 1
         self.gram = torch.cat([weights.gram, weights.gram], 1).unsqueeze(1)
@@ -179,10 +179,10 @@ class _Work:
     def factors(self, tile: _Tile, into: Tensor | None = None) -> Tensor:
         """The factors g and h, `[V, D, 2 c]`; 0 for padding."""
         stars = self.layout.stars
-        far = stars.far[tile.rows]
+        neighbours = stars.at_neighbour[tile.rows]
         if into is None:
-            into = self.table.new_empty(far.shape[0], self.table.shape[1])
-        torch.index_select(self.table, 0, far, out=into)
+            into = self.table.new_empty(neighbours.shape[0], self.table.shape[1])
+        torch.index_select(self.table, 0, neighbours, out=into)
         if self.on_rays is not None:
             into += self.on_rays.index_select(0, stars.ray[tile.rows])
         both = into.view(*tile.shape, into.shape[1])

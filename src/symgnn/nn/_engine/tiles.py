@@ -67,17 +67,17 @@ class _Tiles:
         for part in self.topology.tiles(self.size):
             rays = part.cut.rays
             rows = slice(2 * rays.start, 2 * rays.stop) if self.two else rays
-            yield part.cut.angles, rays, rows, self.lift(part), part.pairs.near
+            yield part.cut.angles, rays, rows, self.lift(part), part.pairs.first
 
     def lift(self, part: Part) -> Movement:
         """From what rays add to the angles of a part."""
-        return part.pairs.both if self.two else part.pairs.near
+        return part.pairs.both if self.two else part.pairs.first
 
     @property
     def whole(self) -> tuple[Movement, Movement]:
         """How all that rays add is lifted, and all first rays."""
         (part,) = self.topology.parts()
-        return self.lift(part), part.pairs.near
+        return self.lift(part), part.pairs.first
 
 
 class _Tiled(torch.autograd.Function):
@@ -158,9 +158,9 @@ def _forward(
     width = rays.shape[1] if last is None else last.shape[0]
     rows = rays.new_empty(topology.num_angles, width) if tiles.keep else None
     total = rays.new_empty(topology.num_rays, rays.shape[1])
-    for angles, first, here, lift, near in tiles:
+    for angles, first, here, lift, of_first in tiles:
         swish = F.silu(_hidden(angles, rays[here], lift, products), inplace=True)
-        total[first] = bag(swish, near.T)
+        total[first] = bag(swish, of_first.T)
         if rows is not None:
             if last is None:
                 rows[angles] = swish
@@ -195,12 +195,12 @@ def _backward(
         for k, (p, need) in enumerate(zip(products, needed[3:], strict=True))
     ]
     one = rays.new_ones(())
-    for angles, first, here, lift, near in tiles:
+    for angles, first, here, lift, of_first in tiles:
         hidden = _hidden(angles, rays[here], lift, products)
         if of_total is None:
             grad = torch.zeros_like(hidden)
         else:
-            grad = of_total[first].index_select(0, near.reads)
+            grad = of_total[first].index_select(0, of_first.reads)
         if of_rows is not None and last is None:
             grad += of_rows[angles]
         if of_last is None or of_rows is None or last is None:
@@ -232,9 +232,9 @@ def _backward_with_graph(
     *products: Tensor,
 ) -> tuple[Tensor | None, ...]:
     """As :func:`_backward`, all angles at once."""
-    lift, near = tiles.whole
+    lift, of_first = tiles.whole
     hidden = assemble(rays, lift, list(zip(products[::2], products[1::2], strict=True)))
-    grad = torch.zeros_like(hidden) if of_total is None else move(of_total, near)
+    grad = torch.zeros_like(hidden) if of_total is None else move(of_total, of_first)
     of_last = of_bias = None
     if of_rows is not None and last is None:
         grad = grad + of_rows
@@ -260,7 +260,7 @@ def _tangent(
         rest[count : count + 3],
         rest[count + 3 :],
     )
-    lift, near = tiles.whole
+    lift, of_first = tiles.whole
     hidden = assemble(rays, lift, list(zip(products[::2], products[1::2], strict=True)))
     change = torch.zeros_like(hidden) if of_rays is None else move(of_rays, lift)
     for k in range(0, count, 2):
@@ -269,7 +269,7 @@ def _tangent(
         if of_products[k + 1] is not None:
             change = change + products[k] @ of_products[k + 1].mT
     change = change * _slope(hidden)
-    total = move(change, near.T)
+    total = move(change, of_first.T)
     if last is None:
         return change if tiles.keep else None, total
     rows = change @ last.mT

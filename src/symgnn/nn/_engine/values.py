@@ -135,7 +135,7 @@ class LazyValues(Values):
             return self._climb_angles(to, op)
         rows = self._summed(op)
         if op == "sum":
-            return total(at_least_float32(rows), topology.edge_index[1], topology.edges.near)
+            return total(at_least_float32(rows), topology.edge_index[1], topology.edges.target)
         return largest(rows, topology.edge_index[1], topology.num_nodes)
 
     def _climb_angles(self, to: str, op: str) -> Tensor:
@@ -146,7 +146,7 @@ class LazyValues(Values):
         if to == "node":
             if op == "sum":
                 assert topology.rays is not None
-                return total(rays, topology.ray_vertex, topology.rays.near)
+                return total(rays, topology.ray_vertex, topology.rays.vertex)
             return largest(rays, topology.ray_vertex, topology.num_nodes)
         index = topology.rays_of_edges(to.removesuffix(" ray"))
         empty = rays.new_full((1, rays.shape[-1]), EMPTY[op])
@@ -154,7 +154,7 @@ class LazyValues(Values):
 
     def _ray_total(self, op: str) -> Tensor:
         assert self.topology.pairs is not None
-        first, rows = self.topology.pairs.near, at_least_float32(self._summed(op))
+        first, rows = self.topology.pairs.first, at_least_float32(self._summed(op))
         if op == "sum":
             return total(rows, angle_rays(self.topology)[0], first)
         return largest(rows, angle_rays(self.topology)[0], self.topology.num_rays)

@@ -107,7 +107,7 @@ class WholeEngine(Reference):
             return state.get(update.envelope).rows
         ends, rays = state.topology.pairs, on_rays(update.envelope, False, state)
         assert ends is not None
-        return move(rays, ends.near) * move(rays, ends.far)
+        return move(rays, ends.first) * move(rays, ends.second)
 
     def _given(self, update: Update, state: State) -> Given:
         """The tensors of an update of an additive form."""
@@ -277,8 +277,8 @@ def _lifted(given: Input, rows: Tensor, update: Update, topology: Topology) -> T
         return rows if lines is None else move(rows, lines)
     if given.domain == "graph":
         rows = move(rows, topology.graphs)
-        return rows if update.domain == "node" else move(rows, topology.edges.near)
-    return move(rows, topology.edges.near if given.place == "target" else topology.edges.far)
+        return rows if update.domain == "node" else move(rows, topology.edges.target)
+    return move(rows, topology.edges.target if given.place == "target" else topology.edges.source)
 
 
 def to_rays(given: Input, rows: Tensor, update: Update, topology: Topology) -> tuple[Tensor, str]:
@@ -289,7 +289,7 @@ def to_rays(given: Input, rows: Tensor, update: Update, topology: Topology) -> t
     if given.domain == "angle":
         return rows, ""
     place, _, incoming = given.place.partition(" ")
-    end = "far" if place == "second" else "near"
+    end = "second" if place == "second" else "first"
     if given.domain == "graph":
         rows = move(rows, topology.graphs)
     if given.domain == "edge":
@@ -297,4 +297,4 @@ def to_rays(given: Input, rows: Tensor, update: Update, topology: Topology) -> t
             return rows, end
         return _edges_to_rays(rows, topology, bool(incoming)), end
     ends = topology.rays
-    return move(rows, ends.far if place in ("first", "second") else ends.near), end
+    return move(rows, ends.neighbour if place in ("first", "second") else ends.vertex), end

@@ -19,10 +19,10 @@ def _squared_sum(rows: Tensor, state: State) -> Tensor:
     """`|sum_j G_ij v_j|^2` for each feature, `[N, f] -> [N, f]`."""
     vectors = _isometric(state).vectors
     edges, engine = state.topology.edges, state.engine
-    values = engine.gather(rows.to(vectors.dtype), edges.far)
+    values = engine.gather(rows.to(vectors.dtype), edges.source)
     n, f = vectors.shape[1], rows.shape[1]
     outer = (vectors.unsqueeze(2) * values.unsqueeze(1)).flatten(1)
-    total = engine.total(outer, edges.near).unflatten(1, (n, f))
+    total = engine.total(outer, edges.target).unflatten(1, (n, f))
     return total.square().sum(1).to(rows.dtype)
 
 
