@@ -533,10 +533,6 @@ def _groups(first: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 
 
 torch.export.register_dataclass(Topology, serialized_type_name="symgnn.Topology")
-for part in (
-    Movement,
-    EdgeEnds,
-    RayEnds,
-    AngleRays,
-):  # so that a program that takes a topology can be saved
+# so that a program that takes a topology can be saved
+for part in (Movement, EdgeEnds, RayEnds, AngleRays):
     _register_namedtuple(part, serialized_type_name=f"symgnn.{part.__name__}")
