@@ -23,7 +23,9 @@ from torch_geometric.data import Data
 
 import symgnn
 from symgnn.data import Polytopes, Task
-from symgnn.experiments._polytope_tables import COLUMNS, LAYERS, confusion
+from symgnn.experiments._polytope_accuracy import accuracy_on
+from symgnn.experiments._polytope_tables import COLUMNS
+from symgnn.experiments._polytope_training import LAYERS
 from symgnn.experiments._train_row import train_row
 from symgnn.store import environment, read_json, write_json
 from symgnn.train import Training
@@ -65,8 +67,7 @@ def row(block: str, start: str, epochs: int = EPOCHS) -> dict[str, list[float]]:
     for number, column in enumerate(COLUMNS):
         kind = None if column == "train" else column
         tests = Polytopes(3, kind, COPIES, seed=1000 + number, dtype=torch.float64)
-        matrix = confusion(trained.ensemble, tests)
-        found[column] = matrix.diagonal(dim1=1, dim2=2).mean(1).tolist()
+        found[column] = accuracy_on(trained.ensemble, tests).accuracy.tolist()
     return found
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from nn import oracle
 from nn.oracle_cases import AGGREGATIONS, MIXED, WITH_ANGLES, Case, check, disagreement, results
 from symgnn.nn import ARCHITECTURES, COORDINATE_MAPS, Model
+from symgnn.nn._engine.policy import using_policy
 
 MOVING = [name for name in COORDINATE_MAPS if name != "identity"]
 
@@ -95,7 +96,8 @@ def test_last_maps_folded_into_the_next_layer(architecture: str, aggregation: st
         for domain in {"edge", "angle"} & set(block.updates):
             last = block.updates[domain].phi.last
             last.register_forward_hook(lambda *args: applied.append(args))
-    check(case, model=model)
+    with using_policy(few=0):
+        check(case, model=model)
     if "max" not in str(AGGREGATIONS[aggregation]):
         assert bool(applied) == (architecture == "agn+edges")  # which reads edges on its rays
     check(replace(case, mlp_layers=2, chunk=3 if architecture in WITH_ANGLES else None))

@@ -78,13 +78,15 @@ def read_run(directory: Path) -> tuple[Config, dict[str, Any]]:
         said = str(error).partition("\n")[0].removeprefix("config: ")
         said = said if str(path) in said else f"{path}: {said}"
         raise ValueError(f"{said} (config.yaml was changed or is damaged: restore it)") from None
-    for section, key, old, new in differences(record["config"], now):
+    trained = resolve(record["config"])  # options that are newer than the run have their defaults
+    before = json.loads(json.dumps(finite(trained.as_dict()), default=str))
+    for section, key, old, new in differences(before, now):
         if (section, key) not in (*MAY_CHANGE, *MAY_GROW):
             raise ValueError(
                 f"{path}: {section}.{key} is {new!r}, but the run was trained with {old!r}; "
                 "put that back"
             )
-    return resolve(record["config"]), record
+    return trained, record
 
 
 def config_of(directory: Path) -> dict[str, Any]:
