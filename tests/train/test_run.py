@@ -19,6 +19,7 @@ from symgnn.train._checkpoint import read_checkpoint
 from symgnn.train._config import Config, resolve
 from symgnn.train._loader import Batches
 from symgnn.train._prepare import make_model
+from symgnn.train._run_record import read_record, write_record
 from symgnn.train._trained_run import Run, load
 from symgnn.train._training import finish, train
 from trainings import SMALL, solids
@@ -346,3 +347,19 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "give either files or --split" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path)]) == 2
     assert "has no run" in capsys.readouterr().err
+
+
+def test_a_run_that_is_older_than_an_option(tmp_path: Path) -> None:
+    """It has the option's default; one that was changed is still refused."""
+    run = trained(tmp_path, model={**MODEL, "block": "agn"})
+    record, path = read_record(tmp_path), tmp_path / "config.yaml"
+    before = run.predict(solids().train).value
+    del record["config"]["model"]["cosines"], record["sha256"]
+    write_record(tmp_path, record)
+    text = path.read_text()
+    assert "  cosines: false\n" in text
+    path.write_text(text.replace("  cosines: false\n", ""))
+    assert torch.equal(load(tmp_path).predict(solids().train).value, before)
+    path.write_text(text.replace("  cosines: false\n", "  cosines: true\n"))
+    with pytest.raises(ValueError, match="cosines is True, but the run was trained with False"):
+        load(tmp_path)
