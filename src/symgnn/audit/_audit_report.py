@@ -218,16 +218,16 @@ class Report:
 
     def _table(self) -> list[str]:
         precisions = self.precisions
-        head = f"{'':24}{'verdict':22}"
+        head = f"{'':27}{'verdict':22}"
         head += "".join(f"{p + ' median':>16}{'largest':>10}{'rounding':>10}" for p in precisions)
         lines = [head.rstrip()]
         for finding in self.findings.values():
             if finding.reason == NOT_ASKED or self.implied(finding.kind):
                 continue
             if not finding.measured:
-                lines.append(f"{plural(finding.kind):24}{'-':4}{finding.reason}")
+                lines.append(f"{plural(finding.kind):27}{'-':4}{finding.reason}")
                 continue
-            row = f"{plural(finding.kind):24}{VERDICTS[finding.verdict]:22}"
+            row = f"{plural(finding.kind):27}{VERDICTS[finding.verdict]:22}"
             for precision in precisions:
                 if not finding.errors.get(precision):
                     row += f"{'':36}"
