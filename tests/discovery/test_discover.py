@@ -169,3 +169,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     }
     assert main(["discover", "polytopes-3d", "--resume"]) == 2
     assert "--resume: needs --out" in capsys.readouterr().err
+
+
+def test_graphs_that_cannot_be_judged_are_refused_or_told_of() -> None:
+    with pytest.raises(ValueError, match="graphs: there are 0; at least 20"):
+        symgnn.discover([], progress=False)
+    given = rings(30)
+    given[3].y[0] = torch.inf
+    with pytest.raises(ValueError, match="y: graph 3 has an infinite target"):
+        symgnn.discover(given, level="graph", progress=False)
+    given[3].y[0] = torch.nan
+    found = symgnn.discover(given, minutes=1, level="graph", progress=False, questions=())
+    assert "y: 1 graphs lack targets (NaN); these rows are left out." in str(found)

@@ -11,6 +11,7 @@ from ase.build import bulk
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+import symgnn
 from nn.potential_cases import BLOCKS, CUTOFF, SMOOTH, STRUCTURES, graph, potential, slopes
 from symgnn.geometry import Rotation
 from symgnn.nn import Potential, averages, build, reference_energies
@@ -262,3 +263,11 @@ def test_averages_count_messages_by_their_envelope() -> None:
         pairs += float((mine[:, None] * mine).sum() - mine.square().sum())
     assert found["angle->node"] == pytest.approx(pairs / 8, rel=1e-12)
     assert found["node->graph"] == 8
+
+
+def test_a_repeating_cell_needs_its_shifts() -> None:
+    model = build("dgn", task="node", node_types="atoms", graph_state=False)
+    (crystal,) = symgnn.data.read(bulk("Cu"), radius=4.0, columns=[], elements=[])
+    crystal.edge_shift = None
+    with pytest.raises(ValueError, match="edge_shift: is missing, but pbc says"):
+        Potential(model)(crystal)

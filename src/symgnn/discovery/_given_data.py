@@ -45,7 +45,9 @@ def read_given(
             raise ValueError(f"level: is {level!r}, but the graphs have {given.task.level!r}")
         graphs = [*given.train, *given.validation]
         task = given.task
-    elif isinstance(given, Sequence) and len(given) and isinstance(given[0], Data):
+    elif isinstance(given, Sequence) and not isinstance(given, str) and not len(given):
+        raise ValueError(f"graphs: there are 0; at least {LEAST_GRAPHS} are needed to say anything")
+    elif isinstance(given, Sequence) and isinstance(given[0], Data):
         known, task = with_task(given, level)
         graphs = list(known)
     else:
@@ -88,7 +90,9 @@ def _check(graphs: Sequence[Data], task: Task) -> None:
     for number, graph in enumerate(graphs):
         if not isinstance(graph.get("pos"), Tensor) or graph.pos.dim() != 2:
             raise ValueError(f"pos: graph {number} has none of shape [N, n]; give coordinates")
-        if graph.pos.shape[1] != n or not len(graph.pos):
+        if not len(graph.pos):
+            raise ValueError(f"pos: graph {number} has no nodes; leave it out")
+        if graph.pos.shape[1] != n:
             raise ValueError(
                 f"pos: graph {number} has shape {list(graph.pos.shape)}; the first has {n} columns"
             )
@@ -104,6 +108,10 @@ def _check(graphs: Sequence[Data], task: Task) -> None:
             raise ValueError(
                 f"edge_shift: graph {number} is periodic; discover judges finite graphs: leave "
                 "edge_shift out"
+            )
+        if task.kind == "regression" and bool(graph.y.isinf().any()):
+            raise ValueError(
+                f"y: graph {number} has an infinite target; correct it or leave it out"
             )
         if task.kind == "regression" and task.place != "graph" and not len(graph.y):
             raise ValueError(f"y: graph {number} has none; leave it out")

@@ -22,6 +22,9 @@ def input_warnings(graphs: Sequence[Data]) -> list[str]:
             f"There are {len(graphs)} graphs: only large effects can be seen, and kinds that "
             "matter little may stay undecided."
         )
+    lacking = sum(g.y.is_floating_point() and bool(g.y.isnan().any()) for g in graphs)
+    if lacking:
+        found.append(f"y: {lacking} graphs lack targets (NaN); these rows are left out.")
     pos = torch.cat([g.pos.double() for g in graphs])
     if graphs[0].get("x") is not None:
         x = torch.cat([g.x.reshape(g.pos.shape[0], -1).double() for g in graphs])

@@ -104,6 +104,13 @@ class Potential(nn.Module):
             create_graph: Whether forces and stress can be differentiated again; if not given,
                 while training.
         """
+        pbc, made = data.get("pbc"), data.get("topology")
+        shift = data.get("edge_shift") if made is None else made.edge_shift
+        if pbc is not None and bool(pbc.any()) and shift is None:
+            raise ValueError(
+                "edge_shift: is missing, but pbc says that the cell repeats; join the atoms with "
+                "symgnn.graphs.PeriodicGraph"
+            )
         if not (forces or stress):
             return EnergyForces(*self._energies(data, data.pos, None))
         again = self.training if create_graph is None else create_graph
