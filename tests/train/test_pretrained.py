@@ -93,3 +93,8 @@ def test_the_format_is_that_of_the_library(tmp_path: Path) -> None:
     theirs = library.load_file(FOLDER / "qm9-homo" / "weights.safetensors")
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_name_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(ValueError, match="qm9-homoo: is not there; give the directory"):
+        symgnn.load("qm9-homoo")

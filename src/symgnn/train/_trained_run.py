@@ -435,6 +435,11 @@ def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
         found = Run(config, record, [group])
         found.metrics = measured
         return found
+    if not directory.exists():
+        raise ValueError(
+            f"{directory}: is not there; give the directory that symgnn train wrote, or one of "
+            f"{', '.join(PRETRAINED)}"
+        )
     if (directory / "folds.json").exists():
         raise ValueError(
             f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
