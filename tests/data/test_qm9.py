@@ -281,6 +281,31 @@ def test_complete_graphs(tmp_path: Path) -> None:
         assert torch.equal(large.edge_attr[bonded], small.edge_attr)
 
 
+def test_features_of_pyg(tmp_path: Path) -> None:
+    """Elements, atomic number, aromatic, sp, sp2, sp3, number of bonded hydrogens, by hand."""
+    found = load("qm9", source="sample", root=tmp_path, features="pyg", limit=None)
+    graphs = [*found.train, *found.validation, *found.test]
+    by_formula = {tuple(sorted(data.z.tolist())): data for data in graphs}
+
+    def heavy(*numbers: int) -> list[list[float]]:
+        data = by_formula[tuple(sorted(numbers))]
+        assert data.x.shape == (len(numbers), 11)
+        assert torch.equal(data.x[:, 5].long(), data.z)
+        assert (data.x[data.z == 1, 6:] == 0).all()  # hydrogens: neither hybrid nor bonded to H
+        return data.x[data.z > 1, 6:].tolist()
+
+    assert heavy(6, 1, 1, 1, 1) == [[0, 0, 0, 1, 4]]
+    assert heavy(8, 1, 1) == [[0, 0, 0, 1, 2]]
+    assert sorted(heavy(6, 6, 1, 1)) == 2 * [[0, 1, 0, 0, 1]]
+    assert sorted(heavy(6, 8, 1, 1)) == [[0, 0, 1, 0, 0], [0, 0, 1, 0, 2]]
+    assert heavy(*6 * [6], *6 * [1]) == 6 * [[1, 0, 1, 0, 1]]
+    plain = load("qm9", source="sample", root=tmp_path)
+    for one, other in zip(plain.train, found.train, strict=True):
+        assert torch.equal(one.x, other.x[:, :5])
+    with pytest.raises(ValueError, match="features: 'mace' is not known; choose from"):
+        load("qm9", source="sample", root=tmp_path, features="mace")
+
+
 def test_options(tmp_path: Path) -> None:
     found = load(
         "qm9",

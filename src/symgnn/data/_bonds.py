@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 BOND_TYPES = ("single", "double", "triple", "aromatic")
+#: What `Bonds.atoms` says of each atom, as RDKit finds it.
+ATOM_KINDS = ("aromatic", "sp", "sp2", "sp3")
+_HYBRIDS = ("SP", "SP2", "SP3")
 
 #: Covalent radii in angstrom (Cordero et al. 2008) by atomic number: H, C, N, O, F.
 _RADII = np.full(10, np.nan)
@@ -34,10 +37,14 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True)
 class Bonds:
-    """Bonds of one molecule: pairs of atoms `[B, 2]` and the index of each type `[B]`."""
+    """Bonds of one molecule: pairs of atoms `[B, 2]` and the index of each type `[B]`.
+
+    `atoms` `[N, 4]` is 1 where an atom is of a kind of `ATOM_KINDS`; all 0 of `CONNECTIVITY`.
+    """
 
     pairs: np.ndarray
     types: np.ndarray
+    atoms: np.ndarray
     origin: Origin
 
 
@@ -85,7 +92,9 @@ def _from_smiles(pos: np.ndarray, z: np.ndarray, smiles: str) -> Bonds | None:
     pairs = np.concatenate(
         [heavy[np.stack([first, second], 1)], np.stack([heavy[owner], hydrogen], 1)]
     )
-    return Bonds(pairs, np.concatenate([types, np.zeros_like(hydrogen)]), Origin.SMILES)
+    kinds = np.zeros((len(z), len(ATOM_KINDS)), dtype=np.uint8)
+    kinds[heavy] = _kinds(molecule)
+    return Bonds(pairs, np.concatenate([types, np.zeros_like(hydrogen)]), kinds, Origin.SMILES)
 
 
 def _from_geometry(pos: np.ndarray, z: np.ndarray) -> Bonds:
@@ -111,7 +120,18 @@ def _from_geometry(pos: np.ndarray, z: np.ndarray) -> Bonds:
         (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), _type(bond)) for bond in molecule.GetBonds()
     ]
     table = np.array(bonds, dtype=np.int64).reshape(-1, 3)
-    return Bonds(table[:, :2], table[:, 2], origin)
+    return Bonds(table[:, :2], table[:, 2], _kinds(molecule), origin)
+
+
+def _kinds(molecule: Any) -> np.ndarray:
+    """Which atoms are aromatic, sp, sp2 and sp3: `[N, 4]`."""
+    return np.array(
+        [
+            [atom.GetIsAromatic(), *(str(atom.GetHybridization()) == s for s in _HYBRIDS)]
+            for atom in molecule.GetAtoms()
+        ],
+        dtype=np.uint8,
+    ).reshape(-1, len(ATOM_KINDS))
 
 
 def _type(bond: Any) -> int:

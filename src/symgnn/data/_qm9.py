@@ -49,6 +49,8 @@ ATOM_ENERGIES = {
     "g298": (-0.510927, -37.861317, -54.598897, -75.079532, -99.733544),
 }
 TRAINING = 100_000
+#: What `x` has of an atom.
+FEATURES = ("elements", "pyg")
 #: One over the median length of an edge in angstrom: of bonds, and of all pairs.
 SCALE, COMPLETE_SCALE = 0.86, 0.32
 
@@ -61,6 +63,7 @@ def load_qm9(
     atomisation: bool = False,
     standardise: bool = True,
     complete: bool = False,
+    features: str = "elements",
     validation: int = 5_000,
     seed: int = 0,
     limit: int | Sequence[int] | None = None,
@@ -73,7 +76,9 @@ def load_qm9(
     Each graph has
 
     - `pos` `[N, 3]`: coordinates in angstrom, times `scale`
-    - `x` `[N, 5]`: which element, of H, C, N, O, F; `z` `[N]` is the atomic number
+    - `x` `[N, 5]`: which element, of H, C, N, O, F; `z` `[N]` is the atomic number. With
+      `features="pyg"` `[N, 11]`, the features of PyG's QM9: these five, the atomic number, whether
+      aromatic, sp, sp2, sp3, and the number of bonded hydrogens
     - `edge_index` `[2, E]`: bonds, in both directions; with `complete`, all pairs
     - `edge_attr` `[E, 4]`: which bond, of single, double, triple, aromatic; all 0 where none is
     - `y` `[1, targets]`: the targets, less their mean and over their deviation in the training set,
@@ -84,6 +89,8 @@ def load_qm9(
     molecules of each split, one number or three.
     """
     _check_targets(targets)
+    if features not in FEATURES:
+        raise ValueError(f"features: {features!r} is not known; choose from {', '.join(FEATURES)}")
     scale = scale or (COMPLETE_SCALE if complete else SCALE)
     molecules, origin = read_molecules(source, root=root, progress=progress)
     parts = split(len(molecules["n_atoms"]), seed=seed, validation=validation)
@@ -99,9 +106,9 @@ def load_qm9(
         bonds = make_bonds()
     else:
         path = cache(root) / "qm9" / f"bonds-{_digest(molecules, rows)}.npz"
-        bonds = prepared(path, "1", make_bonds)
+        bonds = prepared(path, "2", make_bonds)
     y = ((y - mean) / std if standardise else y).astype(np.float32)
-    build = BuildMolecule(molecules, bonds, y, rows, complete, scale)
+    build = BuildMolecule(molecules, bonds, y, rows, complete, scale, features)
     counts = np.bincount(bonds["origin"], minlength=len(Origin)).tolist()
     about: dict[str, Any] = {
         "source": origin,
@@ -164,7 +171,7 @@ def _digest(molecules: Arrays, rows: np.ndarray) -> str:
 
 
 def _bonds(molecules: Arrays, rows: np.ndarray, jobs: int, progress: bool | None) -> Arrays:
-    """Bonds of the given molecules, one after the other: `pairs`, `types`, `count`, `origin`."""
+    """`pairs`, `types`, `atoms`, `count`, `origin` of the given molecules, one after the other."""
     rdkit()  # say that it is missing before any process is started
     begin = starts(molecules["n_atoms"])
     tasks = []
@@ -183,6 +190,7 @@ def _bonds_of(task: tuple[list[np.ndarray], list[np.ndarray], list[str]]) -> Arr
     return {
         "pairs": np.concatenate([bonds.pairs for bonds in found]).astype(np.uint8),
         "types": np.concatenate([bonds.types for bonds in found]).astype(np.uint8),
+        "atoms": np.concatenate([bonds.atoms for bonds in found]),
         "count": np.array([len(bonds.types) for bonds in found], dtype=np.int32),
         "origin": np.array([bonds.origin for bonds in found], dtype=np.uint8),
     }
@@ -203,9 +211,11 @@ class BuildMolecule:
     rows: np.ndarray
     complete: bool
     scale: float
+    features: str = "elements"
 
     def __post_init__(self) -> None:
         self.atoms = starts(self.molecules["n_atoms"])
+        self.kinds = starts(self.molecules["n_atoms"][self.rows])
         self.starts = 2 * starts(self.bonds["count"])
         first, second = self.bonds["pairs"].T
         source, target = np.concatenate([first, second]), np.concatenate([second, first])
@@ -222,10 +232,15 @@ class BuildMolecule:
         z = self.molecules["z"][atoms]
         edge_index = self.edges[:, bonds].astype(np.int64)
         edge_attr = _ONE_HOT_BOND[self.types[bonds]]
+        x = _ONE_HOT_ELEMENT[z]
+        if self.features == "pyg":
+            kinds = self.bonds["atoms"][self.kinds[place] : self.kinds[place + 1]]
+            hydrogens = np.bincount(edge_index[1], z[edge_index[0]] == 1, len(z))
+            x = np.column_stack([x, z, kinds, hydrogens]).astype(np.float32)
         if self.complete:
             edge_index, edge_attr = _completed(len(z), edge_index, edge_attr)
         return Data(
-            x=torch.from_numpy(_ONE_HOT_ELEMENT[z]),
+            x=torch.from_numpy(x),
             pos=torch.from_numpy(self.molecules["pos"][atoms] * np.float32(self.scale)),
             z=torch.from_numpy(z.astype(np.int64)),
             edge_index=torch.from_numpy(edge_index),

@@ -23,9 +23,13 @@ READINGS: dict[str, dict[str, Any]] = {
     "torch": {"init": "torch", "averages": None},  # PyTorch's weights, plain sums
     "state": {"graph_state": True},  # a state u of the graph
     "complete": {},  # see DATA_OF_READING
+    "pyg": {},
 }
 #: And options of `symgnn.data.load`.
-DATA_OF_READING: dict[str, dict[str, Any]] = {"complete": {"complete": True}}  # all pairs of atoms
+DATA_OF_READING: dict[str, dict[str, Any]] = {
+    "complete": {"complete": True},  # all pairs of atoms
+    "pyg": {"features": "pyg"},  # the 11 features of PyG's QM9
+}
 
 
 @dataclass(frozen=True)
