@@ -78,8 +78,28 @@ def test_a_row_by_another_reading(tmp_path: Path) -> None:
     )
     assert [row["block"] for row in results["rows"]] == ["GN", "GN, torch"]
     assert set(results["rows"][0]["curve"]["targets"]) == set(results["units"])
-    cell = results["rows"][0]["cells"]["QM9 test MAE gap"]
-    assert cell["test_error"] > 0
+    row = results["rows"][0]
+    assert row["cells"]["QM9 test MAE gap"]["test_error"] > 0
+    # energies in meV, as published: between a third of the root mean square and the whole of it
+    assert (results["units"]["gap"], results["units"]["mu"]) == ("meV", "debye")
+    for name, unit in (("gap", 27_211.386), ("zpve", 27_211.386), ("mu", 1.0)):
+        deviation = results["data"]["std"][list(results["units"]).index(name)]
+        root = unit * deviation * row["curve"]["targets"][name]["mean"][-1] ** 0.5
+        assert root / 3 < row["cells"][f"QM9 test MAE {name}"]["mean"] <= root
+    assert {peer["name"] for peer in results["peers"]} == {"SchNet", "DimeNet++", "EGNN"}
+    assert all(set(peer["cells"]) < set(results["columns"]) for peer in results["peers"])
+
+
+def test_a_row_with_the_features_of_pyg(tmp_path: Path) -> None:
+    row = NetworkRow("DGN", "sum", "identity", "pyg")
+    options = {"seeds": 1, "epochs": 1, "limit": 3, "source": "sample", "console": QUIET}
+    plain, pyg = (
+        run_experiment(EXPERIMENTS["qm9"], tmp_path / each.reading, rows=[each], **options)
+        for each in (NetworkRow("DGN", "sum"), row)
+    )
+    wider = pyg["rows"][0]["parameters"] - plain["rows"][0]["parameters"]
+    assert wider > 0
+    assert wider % 6 == 0  # 11 features in place of 5, wherever nodes are read
 
 
 _CALL = ["reproduce", "mnist", "--source", "sample", "--rows", "dgn", "--jobs", "1", "--seeds", "2"]

@@ -8,6 +8,7 @@ residuals of both networks over the root of the number of graphs is what another
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
@@ -83,7 +84,11 @@ def difference_of(first: Results, second: Results, column: str) -> tuple[float, 
 def _beyond(first: Results, second: Results, column: str, how: str) -> tuple[Holds, str]:
     mean, error = difference_of(first, second, column)
     a, b = (fmean(row["cells"][column]["values"]) for row in (first, second))
-    found = f"{a:.4f} and {b:.4f}, a difference of {mean:+.4f}±{error:.4f} (standard error)"
+    places = max(0, min(4, 3 - math.floor(math.log10(max(abs(a), abs(b), 1e-4)))))
+    found = (
+        f"{a:.{places}f} and {b:.{places}f}, a difference of {mean:+.{places}f}±{error:.{places}f} "
+        "(standard error)"
+    )
     if abs(mean) <= ERRORS * error:
         return "undecided", found
     return (mean > 0 if how == "above" else mean < 0), found

@@ -19,6 +19,7 @@ from __future__ import annotations
 from symgnn.experiments._claims import Claim, Goal
 from symgnn.experiments._experiment import EVERY_EPOCH, Experiment, Protocol, rows_of_blocks
 from symgnn.experiments._nbody_protocol import NBODY
+from symgnn.experiments._qm9_peers import QM9_PEERS
 from symgnn.nn.build import MOVEMENTS
 
 _BENCHMARK = {"hidden": 64, "mlp_hidden": 64, "aggregation": "sum", "dropout": 0.01}
@@ -125,6 +126,7 @@ EXPERIMENTS = {
                 *rows_of_blocks("GN DGN AGN", "complete"),
                 *rows_of_blocks("GN DGN AGN", "pyg"),
             ),
+            peers=QM9_PEERS,
         ),
         NBODY,
     )

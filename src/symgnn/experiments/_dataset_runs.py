@@ -20,6 +20,7 @@ from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE, RowEngine
 from symgnn.experiments._experiment import DATA_OF_READING, Experiment, NetworkRow, Protocol
 from symgnn.experiments._paper_verdicts import spread
+from symgnn.experiments._qm9_peers import FIELD_UNITS
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.experiments._tables import loss_curve
 from symgnn.experiments._tour_baseline import benchmark_tours, nearest_f1
@@ -114,10 +115,18 @@ def run_experiment(
         protocol=protocol,
         settings=_plain(chosen),
         graphs={name: len(getattr(splits, name)) for name in ("train", "test")},
-        units=dict(zip(splits.task.targets, splits.task.units, strict=True)),
+        units={
+            name: FIELD_UNITS.get(unit, (unit,))[0]
+            for name, unit in zip(splits.task.targets, splits.task.units, strict=True)
+        },
+        peers=[asdict(peer) for peer in experiment.peers],
         data={"scale": splits.scale, **_about(splits)},
         baselines=_baselines(experiment, splits, settings),
     )
+
+
+def _factor(unit: str) -> float:
+    return FIELD_UNITS[unit][1] if unit in FIELD_UNITS else 1.0
 
 
 def _baselines(experiment: Experiment, splits: Splits, settings: Settings) -> dict[str, float]:
@@ -162,13 +171,15 @@ def run_row(
         trial.add(SECOND, second)
     values = {split: trial.measure(split) for split in ("train", "test", SECOND) if split in trial}
     cells = {experiment.column(split): found[experiment.metric] for split, found in values.items()}
-    # errors of each target in its units, where there are several
+    # errors of each target in the units of the field, where there are several
+    factors = dict(zip(trial.task.targets, map(_factor, trial.task.units), strict=True))
     cells |= {
-        f"{experiment.paper} test MAE {name[4:]}": found
+        f"{experiment.paper} test MAE {name[4:]}": factors[name[4:]] * found
         for name, found in values["test"].items()
         if name.startswith("mae ")
     }
-    network, errors = trial.network, trial.target_errors("test")
+    network = trial.network
+    errors = {name: factors[name] * each for name, each in trial.target_errors("test").items()}
     return {
         **row.key,
         "block": row.label,

@@ -79,6 +79,15 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Peer:
+    """A published network's test errors, shown beside ours."""
+
+    name: str
+    where: str  # a source
+    cells: Mapping[str, float]  # by column
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A dataset, the networks that are trained on it, and what is claimed of them."""
 
@@ -103,6 +112,7 @@ class Experiment:
     #: As `data`, beside it.
     data_of_block: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     published: Published | None = None  # None for the paper's own numbers
+    peers: tuple[Peer, ...] = ()
 
     def protocol(self, name: str) -> Protocol:
         """One of "paper" and "cpu"."""

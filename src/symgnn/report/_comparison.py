@@ -53,18 +53,27 @@ def lines(results: Results) -> list[tuple[str, list[str]]]:
     found = []
     first = {column.partition(" ")[0] for column in results["columns"]}
     prefix = f"{first.pop()} " if len(first) == 1 else ""  # the dataset, which the title names
+    peers = results.get("peers", ())
     for column in results["columns"]:
         cells = [row["cells"].get(column, _NONE) for row in results["rows"]]
-        found.append(
-            (column.removeprefix(prefix), [number(cell["mean"], cell["std"]) for cell in cells])
-        )
+        texts = [number(cell["mean"], cell["std"]) for cell in cells]
+        texts += [number(peer["cells"].get(column), None) for peer in peers]
+        found.append((column.removeprefix(prefix), texts))
         if any(cell["paper_mean"] is not None for cell in cells):
             theirs = [number(cell["paper_mean"], cell["paper_std"]) for cell in cells]
-            found.append((_THEIRS + paper_of(results), theirs))
+            found.append((_THEIRS + paper_of(results), theirs + ["" for _ in peers]))
     rows: Sequence[Row] = results["rows"]
     if all("parameters" in row for row in rows):
-        found.append(("parameters", [f"{row['parameters']:,}" for row in rows]))
+        counts = [f"{row['parameters']:,}" for row in rows]
+        found.append(("parameters", counts + ["" for _ in peers]))
     return found
+
+
+def heads(results: Results) -> list[str]:
+    """The names of the columns of `lines`: the blocks, and published networks beside them."""
+    return [each["block"] for each in results["rows"]] + [
+        f"{peer['name']}*" for peer in results.get("peers", ())
+    ]
 
 
 @dataclass(frozen=True)
@@ -95,8 +104,8 @@ class ComparisonTable:
             padding=(0, 1, 0, 0),
         )
         table.add_column("", no_wrap=True)
-        for row in self.results["rows"]:
-            table.add_column(row["block"], justify="right", no_wrap=True)
+        for head in heads(self.results):
+            table.add_column(head, justify="right", no_wrap=True)
         for name, texts in lines(self.results):
             dim = "dim" if name.startswith(_THEIRS) else ""
             if break_at:
@@ -123,7 +132,11 @@ def note(results: Results) -> str:
     if published := results.get("published"):
         text += f" {published['note']}"
     units = [f"{name} in {unit}" for name, unit in results["units"].items() if unit]
-    return f"{text} MSE of standardised targets; MAE of {', '.join(units)}." if units else text
+    if units:
+        text += f" MSE of standardised targets; MAE of {', '.join(units)}."
+    for peer in results.get("peers", ()):
+        text += f" {peer['name']}*: as published, {peer['where']}."
+    return text
 
 
 def counted(count: int, what: str) -> str:
@@ -133,7 +146,7 @@ def counted(count: int, what: str) -> str:
 
 def parts(results: Results) -> list[str]:
     """The page's parts before the figures."""
-    heads = "".join(f'<th class="number">{escape(row["block"])}</th>' for row in results["rows"])
+    names = "".join(f'<th class="number">{escape(head)}</th>' for head in heads(results))
     body = "\n".join(
         f"<tr>{_head(name)}"
         + "".join(f'<td class="number">{escape(text)}</td>' for text in texts)
@@ -143,7 +156,7 @@ def parts(results: Results) -> list[str]:
     found = [
         markup.paragraph(note(results)),
         '<div class="scroll"><table class="facts">'
-        f"<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>",
+        f"<thead><tr><th></th>{names}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>",
     ]
     whose = "is claimed" if results.get("published") else "the paper claims"
     return found + claims(results["claims"], whose)
