@@ -57,7 +57,9 @@ def lines(results: Results) -> list[tuple[str, list[str]]]:
     for column in results["columns"]:
         cells = [row["cells"].get(column, _NONE) for row in results["rows"]]
         texts = [number(cell["mean"], cell["std"]) for cell in cells]
-        texts += [number(peer["cells"].get(column), None) for peer in peers]
+        texts += [
+            f"{e:g}" if (e := peer["cells"].get(column)) is not None else "" for peer in peers
+        ]
         found.append((column.removeprefix(prefix), texts))
         if any(cell["paper_mean"] is not None for cell in cells):
             theirs = [number(cell["paper_mean"], cell["paper_std"]) for cell in cells]
