@@ -129,7 +129,7 @@ def _mean_and_max(values: Tensor, owner: Tensor, owners: int) -> tuple[Tensor, T
 
 
 def turned(part: Clouds, which: Tensor, quarter: bool, generator: Generator) -> Clouds:
-    """Every graph under a random rotation of its own; by quarter turns in a plane of coordinates."""
+    """Every graph under a random rotation of its own, or quarter turns of the first two axes."""
     graphs, n = len(part.counts), part.x.shape[1]
     matrices = _quarter_turns(graphs, n, generator) if quarter else _any(graphs, n, generator)
     x = torch.einsum("na,nba->nb", part.x, matrices[which])
