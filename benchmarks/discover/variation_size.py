@@ -3,14 +3,14 @@
     python benchmarks/discover/variation_size.py docs/results/discover/variation.json
 
 Protocol. Size: the 300 sets of `size.py` (100 random trees, isotropic, targets that keep translations,
-rotations and reflections, noise of 0.3 deviations) from seed 2,000 on, and the first 100 of
+rotations and reflections, noise of 0.3 deviations) from seed 2,000 on, and the first 50 of
 them with every tree turned so that its first edge is upright: targets keep rotations, inputs are
 aligned.
-Power: 60 sets of 200 clouds, targets of heights, which keep none of the three, in the plane (30)
-and in space (30), noise of 0.1 deviations.
+Power: 40 sets of 200 clouds, targets of heights, which keep none of the three, in the plane (20)
+and in space (20), noise of 0.1 deviations.
 
-Criterion, at level 0.05: at most 23 of 300 and 9 of 100 sets are rejected for each kind where the
-targets keep it (95 % of a binomial law are 8 to 23 and 1 to 9; fewer are no fault, as the splits
+Criterion, at level 0.05: at most 23 of 300 and 6 of 50 sets are rejected for each kind where the
+targets keep it (95 % of a binomial law are 8 to 23 and 0 to 6; fewer are no fault, as the splits
 overlap and p-values gather around 1/2). Power is told as it comes out.
 """
 
@@ -27,7 +27,7 @@ from torch_geometric.data import Data
 from symgnn.discovery._variation_test import ISOMETRIES, variation_test
 from symgnn.store import environment, read_json, write_json
 
-SETS = {"spread": 300, "aligned": 100, "heights-2d": 30, "heights-3d": 30}
+SETS = {"spread": 300, "aligned": 50, "heights-2d": 20, "heights-3d": 20}
 LEVEL = 0.05
 
 

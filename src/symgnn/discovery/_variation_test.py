@@ -27,7 +27,7 @@ from symgnn.discovery._packing import Pack
 from symgnn.discovery._target_rows import TargetRows
 
 #: Random splits, the functions by which clouds are compared, and at most so many graphs.
-SPLITS, FUNCTIONS, MOST_GRAPHS = 99, 128, 300
+SPLITS, FUNCTIONS, MOST_GRAPHS = 99, 64, 300
 #: The kinds that keep the distance.
 ISOMETRIES = ("translation", "rotation", "reflection")
 
@@ -114,7 +114,7 @@ class _Clouds:
         self.mix = torch.randn(n, FUNCTIONS, generator=generator, dtype=torch.float64) / scale
         of_features = torch.randn(known, FUNCTIONS, generator=generator, dtype=torch.float64)
         phase = 2 * math.pi * torch.rand(FUNCTIONS, generator=generator, dtype=torch.float64)
-        self.known = self.features @ of_features + phase
+        self.known = (self.features @ of_features + phase).float()
 
     def values(self, x: Tensor, graphs: Tensor | None = None) -> Tensor:
         """The mean of the functions over the nodes of each graph, `[G, FUNCTIONS]`."""
@@ -124,9 +124,9 @@ class _Clouds:
             place = graphs.cumsum(0) - 1
             x, batch, known = x[keep], place[batch[keep]], known[keep]
             size, counts = int(graphs.sum()), counts[graphs]
-        made = torch.cos(x @ self.mix + known)
+        made = torch.cos((x @ self.mix).float() + known)
         total = made.new_zeros(size, FUNCTIONS).index_add_(0, batch, made)
-        return total / counts.unsqueeze(1) * math.sqrt(2 / FUNCTIONS)
+        return total.double() / counts.unsqueeze(1) * math.sqrt(2 / FUNCTIONS)
 
 
 def moved_clouds(kind: str, cloud: _Clouds, generator: Generator) -> Tensor:
