@@ -27,9 +27,9 @@ from symgnn.data._task_of_graphs import with_task
 from symgnn.discovery._deciding import compare
 from symgnn.discovery._ladder import RUNGS, rung_losses
 from symgnn.discovery._moving import ASKED
-from symgnn.discovery._packing import pack
+from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._spread import randomisation_test
-from symgnn.discovery._target_rows import target_rows
+from symgnn.discovery._target_rows import TargetRows, target_rows
 from symgnn.geometry import Permutation
 from symgnn.store import environment, read_json, write_json
 
@@ -49,15 +49,20 @@ def symmetric(seed: int, graphs: int = GRAPHS) -> tuple[list[Data], str]:
     return found, rule
 
 
+def target_set(graphs: list[Data], seed: int) -> tuple[Pack, TargetRows]:
+    """Graphs with their targets, as discover packs them."""
+    known, task = with_task(graphs, "graph")
+    packed = pack(known, torch.Generator().manual_seed(seed))
+    return packed, target_rows(known, task, packed, torch.Generator().manual_seed(seed))
+
+
 def p_values(seed: int, graphs: int = GRAPHS) -> dict[str, dict[str, float]]:
     """Of inputs and of targets, for each kind that is kept."""
     data, rule = symmetric(seed, graphs)
-    known, task = with_task(data, "graph")
-    packed = pack(known, torch.Generator().manual_seed(seed))
-    inputs = {k: randomisation_test(k, packed, known, seed)[0] for k in SPREAD}
-    rows = target_rows(known, task, packed, torch.Generator().manual_seed(seed))
+    packed, rows = target_set(data, seed)
+    inputs = {k: randomisation_test(k, packed, data, seed)[0] for k in SPREAD}
     cache: dict[str, torch.Tensor] = {}
-    losses = {n: rung_losses(r, packed, rows, seed, cache)[0] for n, r in RUNGS.items()}
+    losses = {n: rung_losses(r, packed, rows, seed, cache) for n, r in RUNGS.items()}
     targets = {}
     for kind in ASKED:
         if kind in KEPT[rule] and kind != "permutation":

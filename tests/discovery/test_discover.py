@@ -53,6 +53,10 @@ def test_lengths_are_found(report: DiscoveryReport) -> None:
     assert found.p_value < 0.05
     assert found.decided_by == "both"
     assert found.knock_out is not None
+    assert found.variation is None  # dilations are no isometries
+    variation = report.verdicts["rotation"].variation
+    assert variation is not None
+    assert variation > 0.05
 
 
 def test_the_advised_network_is_blind_to_nothing_that_matters(report: DiscoveryReport) -> None:
@@ -130,6 +134,15 @@ def test_noise_is_undecided() -> None:
     assert not found.broken
     assert "nothing can be said" in found.advice
     assert "There are 60 graphs" in found.warnings[0]
+
+
+def test_solids_that_the_graph_alone_tells_apart_keep_everything() -> None:
+    solids = symgnn.data.load("polytopes-3d", copies=10)
+    found = symgnn.discover(solids, progress=False, questions=())
+    assert found.graphs == 55
+    assert not found.broken
+    assert not found.undecided
+    assert any("without coordinates" in text for text in found.warnings)
 
 
 def test_features_that_hold_coordinates_are_told_of() -> None:

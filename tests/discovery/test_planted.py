@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "discover"
 
@@ -26,7 +27,7 @@ def protocol(monkeypatch: pytest.MonkeyPatch) -> object:
         return module
 
     yield load
-    for name in ("planted",):
+    for name in ("planted", "size"):
         sys.modules.pop(name, None)
 
 
@@ -45,3 +46,24 @@ def test_p_values_of_symmetric_sets(protocol) -> None:
     assert size.summary(rows)["inputs"]["rotation"][1] == 3
     # 12 exact p-values: below 0.01 once in 8 runs, twice in 170, three times in 5000
     assert sum(p <= 0.01 for row in rows for p in row["inputs"].values()) < 3
+
+
+def test_verdicts_are_counted(protocol) -> None:
+    found = protocol("power").judged("cloud-2d", "heights", 60, 1)
+    assert 8 <= sum(found["counts"].values()) <= 11  # those that clouds have of eleven kinds
+    assert found["counts"]["right"] >= 8
+    assert found["counts"]["kept, yet it matters"] == 0
+
+
+def test_upright_trees_are_turned_trees(protocol) -> None:
+    variation = protocol("variation_size")
+    graphs = variation.symmetric(2_000, 20)[0]
+    for before, after in zip(graphs, variation.upright(graphs), strict=True):
+        source, target = after.edge_index[:, 0]
+        ray = after.pos[target] - after.pos[source]
+        assert (ray[:2].abs() < 1e-12).all()
+        assert ray[2] > 0
+        distances = [torch.cdist(g.pos, g.pos) for g in (before, after)]
+        assert (distances[0] - distances[1]).abs().max() < 1e-6  # cdist squares
+        hands = [float(torch.linalg.det(g.pos[1:4] - g.pos[:1])) for g in (before, after)]
+        assert hands[0] == pytest.approx(hands[1], abs=1e-10)

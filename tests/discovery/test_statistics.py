@@ -87,6 +87,18 @@ def test_a_rung_that_loses_is_broken_and_one_that_does_not_is_kept() -> None:
     assert verdict_of(kept, 1.0) == "kept"
 
 
+def test_errors_of_less_than_a_hundredth_are_none() -> None:
+    # without noise: 1e-15 and 9e-15 of the variance differ by what the penalty leaves
+    table = losses(blind=1.0, lengths=1e-15, angles=9e-15)
+    found = compare(table, ["blind", "angles"], "blind")
+    assert (found.ratio, found.interval, found.share) == (1.0, (1.0, 1.0), 0.0)
+    assert verdict_of(found, found.p_value) == "kept"
+    table = losses(blind=1.0, lengths=1e-15, angles=9e-4)
+    found = compare(table, ["blind", "angles"], "blind")
+    assert found.ratio == pytest.approx(3.0 * 1.09**0.5, rel=0.1)  # 9e-4 over 1e-4
+    assert verdict_of(found, found.p_value) == "broken"
+
+
 def test_a_small_loss_of_a_weak_signal_is_no_proof_that_it_is_kept() -> None:
     # 4 % larger errors, but nothing is left of what coordinates add
     weak = Comparison("blind", "lengths", 1.03, (1.01, 1.04), 1.0, (0.9, 1.0), 0.2)

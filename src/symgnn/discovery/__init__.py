@@ -2,5 +2,6 @@
 
 from symgnn.discovery._discover import discover
 from symgnn.discovery._discovery_report import DiscoveryReport, KindVerdict
+from symgnn.discovery._told_apart import TurnFinding, told_apart
 
-__all__ = ["DiscoveryReport", "KindVerdict", "discover"]
+__all__ = ["DiscoveryReport", "KindVerdict", "TurnFinding", "discover", "told_apart"]

@@ -13,6 +13,9 @@ from torch import Tensor
 #: none; more of either matters.
 MARGIN, SHARE = 0.05, 0.2
 LEVEL = 0.05
+#: Squared errors below this share of the variance of the targets are none: 1 % of their deviation.
+#: Without noise all errors are that small, and their ratios are those of penalties and rounding.
+NEGLIGIBLE = 1e-4
 RESAMPLES = 1_000
 #: Whoever keeps the first kind keeps the others, which products of its elements are.
 IMPLIES: dict[str, tuple[str, ...]] = {
@@ -80,6 +83,11 @@ def compare(
     )
 
 
+def error_ratio(worse: Tensor, best: Tensor) -> float:
+    """The ratio of root mean square errors of two predictors, from their losses `[G]`."""
+    return float(_ratio(worse.mean(), best.mean()))
+
+
 def p_of_difference(difference: Tensor) -> float:
     """The one-sided p-value of Student's test that the mean is not above 0."""
     from scipy.stats import t
@@ -119,11 +127,12 @@ def closed(verdicts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _ratio(worse: Tensor, best: Tensor) -> Tensor:
-    return (worse / best.clamp(min=1e-300)).sqrt()
+    return (worse.clamp(min=NEGLIGIBLE) / best.clamp(min=NEGLIGIBLE)).sqrt()
 
 
 def _share(worse: Tensor, best: Tensor, blind: Tensor) -> Tensor:
     """Of what coordinates add to a prediction, the part that is lost; 0 where they add nothing."""
+    worse, best = worse.clamp(min=NEGLIGIBLE), best.clamp(min=NEGLIGIBLE)
     added = (blind - best).clamp(min=1e-12)
     return torch.where(worse > best, (worse - best) / added.maximum(worse - best), 0.0)
 

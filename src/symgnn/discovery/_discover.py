@@ -6,39 +6,22 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn._argument_checks import check_positive, named
-from symgnn.data import Task
-from symgnn.discovery._choosing_networks import advised, candidates
-from symgnn.discovery._deciding import best_of, compare
-from symgnn.discovery._discovery_report import DiscoveryReport, judge
+from symgnn.discovery._discovery_report import DiscoveryReport
 from symgnn.discovery._given_data import read_given
-from symgnn.discovery._input_warnings import input_warnings
-from symgnn.discovery._ladder import FOLDS, RUNGS, Rung, rung_losses
-from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
-from symgnn.discovery._packing import Pack, pack
-from symgnn.discovery._pose import PoseFinding, pose_shortcut
-from symgnn.discovery._spread import SpreadFinding, spread_of
+from symgnn.discovery._search import QUESTIONS, Search
 from symgnn.discovery._stage_store import StageStore
-from symgnn.discovery._target_rows import TargetRows, target_rows
-from symgnn.discovery._vector_rungs import VECTOR_RUNGS, vector_losses
-from symgnn.geometry import PERMUTATIONS, Symmetry
 from symgnn.progress import bar
 
 #: At most so many graphs are looked at; of more, so many are drawn.
 MOST_GRAPHS = 1_000
-#: What may be asked beside the targets.
-QUESTIONS = ("inputs", "pose", "checks")
-#: Draws of transformations for the knock-out; flexes, which take long, are drawn once.
-DRAWS = 2
 
 
 def discover(
@@ -69,7 +52,7 @@ def discover(
         resume: Whether to go on with the search in `out`.
         seed: Of all random numbers; one seed gives one report.
         questions: What is asked beside the targets, which always are: "inputs", "pose", and
-            "checks", the knock-outs that decide nothing.
+            "checks": knock-outs and Christie and Aston's test, which decide nothing.
         progress: Whether to show a bar; if not given, where stderr is a terminal.
 
     Returns:
@@ -127,187 +110,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-class Search:
-    """The steps of a search, in order."""
-
-    def __init__(
-        self,
-        graphs: list[Data],
-        task: Task,
-        seed: int,
-        store: StageStore,
-        questions: Sequence[str] = QUESTIONS,
-    ) -> None:
-        self.questions = questions
-        self.graphs, self.task, self.seed, self.store = graphs, task, seed, store
-        generator = torch.Generator().manual_seed(seed)
-        self.pack: Pack = pack(graphs, generator)
-        self.rows: TargetRows = target_rows(graphs, task, self.pack, generator)
-        self.shares = admitted(graphs, self.rows.vectors, seed)
-        self.kinds = [kind for kind, share in self.shares.items() if share >= ADMITTED]
-        self.symmetries: dict[str, Symmetry] = (
-            dict(VECTOR_RUNGS)
-            if self.rows.vectors
-            else {name: rung.symmetry for name, rung in RUNGS.items()}
-        )
-        self.blind = next(iter(self.symmetries))
-        self.losses: dict[str, Tensor] = {}
-        self.neighbours: dict[str, Tensor] = {}
-        self.cache: dict[str, Tensor] = {}
-        ordered = 0 if self.rows.vectors else 1
-        steps = len(self.symmetries) + ordered + 2 * len(self.kinds) + 1
-        store.total = steps
-
-    def report(self) -> DiscoveryReport:
-        """Run all steps and put the report together."""
-        done = [self._rung(name) for name in list(self.symmetries)]
-        whole = all(done)
-        if whole and not self.rows.vectors:
-            whole = self._ordered()
-        best = best_of(self.losses, self.losses) if self.losses else ""
-        baseline = self.rows.per_graph(self._around_mean().square().mean(1))
-        signal = (0.0, 1.0)
-        if whole:
-            # of the rung that other graphs chose: the best of many always looks good
-            found = compare({**self.losses, "mean": baseline}, ["mean"], self.blind, self.seed)
-            signal = 1 - 1 / found.ratio**2, found.p_value
-        knocked: dict[str, Tensor] = {}
-        seen = [kind for kind in self.kinds if whole and kind not in self.symmetries[best]]
-        self._knock_out([kind for kind in seen if kind in ERASING], best, knocked)
-        findings: dict[str, SpreadFinding | None] = {}
-        if "inputs" in self.questions:
-            findings = {kind: self._spread(kind) for kind in self.kinds}
-        pose = self.store.run("pose", self._pose) if "pose" in self.questions else None
-        if "checks" in self.questions:
-            self._knock_out([kind for kind in seen if kind not in ERASING], best, knocked)
-        verdicts = judge(
-            kinds=self.kinds,
-            losses=self.losses,
-            neighbours=self.neighbours,
-            symmetries=self.symmetries,
-            knocked=knocked,
-            blind=self.blind,
-            spread={kind: found for kind, found in findings.items() if found is not None},
-            signal=signal,
-            seed=self.seed,
-            whole=whole,
-        )
-        kept = [kind for kind, found in verdicts.items() if found.verdict == "kept"]
-        network = advised(candidates(self.task, self.pack.dimension), kept, self.kinds, self.losses)
-        return DiscoveryReport(
-            graphs=len(self.graphs),
-            dimension=self.pack.dimension,
-            task=self.task,
-            verdicts=verdicts,
-            absent={k: s for k, s in self.shares.items() if k not in self.kinds},
-            ladder={
-                name: (float(loss.mean()) / float(baseline.mean())) ** 0.5
-                for name, loss in self.losses.items()
-            },
-            symmetries={name: str(self.symmetries[name]) for name in self.losses},
-            best=best,
-            signal=signal,
-            pose={} if pose is None else {k: _pose_of(v) for k, v in pose.items()},
-            model={} if network is None else network.model,
-            network=None if network is None else network.symmetry,
-            warnings=self._warnings(),
-            missed=list(self.store.missed),
-            seed=self.seed,
-            example=self.graphs[0],
-        )
-
-    def _around_mean(self) -> Tensor:
-        return self.rows.y if self.rows.vectors else self.rows.y - self.rows.y.mean(0)
-
-    def _rung(self, name: str) -> bool:
-        found = self.store.run(f"rung: {name}", lambda: self._fitted(name, self.pack, self.rows))
-        return self._keep(name, found)
-
-    def _keep(self, name: str, found: list[list[float]] | None) -> bool:
-        if found is None:
-            return False
-        self.losses[name] = torch.tensor(found[0], dtype=torch.float64)
-        if found[1]:
-            self.neighbours[name] = torch.tensor(found[1], dtype=torch.float64)
-        return True
-
-    def _fitted(
-        self, name: str, packed: Pack, rows: TargetRows, fresh: bool = False
-    ) -> list[list[float]]:
-        if rows.vectors:
-            lengths = self.task.lengths
-            return [vector_losses(name, packed, rows, self.seed, lengths, FOLDS).tolist(), []]
-        rung = RUNGS.get(name) or Rung(name, (*RUNGS[name.removesuffix(ORDER)].channels, "order"))
-        both = rung_losses(rung, packed, rows, self.seed, {} if fresh else self.cache)
-        return [each.tolist() for each in both]
-
-    def _ordered(self) -> bool:
-        """The best rung with the order of the nodes."""
-        best = best_of(self.losses, self.losses)
-        name = best + ORDER
-        found = self.store.run(f"rung: {name}", lambda: self._fitted(name, self.pack, self.rows))
-        self.symmetries[name] = self.symmetries[best] - PERMUTATIONS
-        return self._keep(name, found)
-
-    def _knock_out(self, kinds: Sequence[str], best: str, knocked: dict[str, Tensor]) -> None:
-        for kind in kinds:
-            found = self.store.run(f"knock-out: {kind}", partial(self._knocked, kind, best))
-            if found is not None:
-                knocked[kind] = torch.tensor(found, dtype=torch.float64)
-
-    def _knocked(self, kind: str, best: str) -> list[float]:
-        """Errors of the best rung on transformed graphs, with new transformations in each draw."""
-        total = torch.zeros(len(self.graphs), dtype=torch.float64)
-        draws = 1 if kind == "flex" else DRAWS
-        for draw in range(draws):
-            number = 10_000 * (draw + 1) + 100 * self.seed + self.kinds.index(kind)
-            half = kind == "reflection"  # the group has two halves
-            packed, linear = moved(kind, self.pack, self.graphs, number, half)
-            rows = self.rows if not self.rows.vectors else _turned(self.rows, linear, self.task)
-            total += torch.tensor(self._fitted(best, packed, rows, fresh=True)[0])
-        return (total / draws).tolist()
-
-    def _spread(self, kind: str) -> SpreadFinding | None:
-        found = self.store.run(
-            f"spread: {kind}",
-            lambda: asdict(spread_of(kind, self.pack, self.graphs, self.seed)),
-        )
-        if found is None:
-            return None
-        return SpreadFinding(**{**found, "interval": tuple(found["interval"])})
-
-    def _pose(self) -> dict[str, Any]:
-        found = pose_shortcut(self.pack, self.rows, self.seed)
-        return {name: asdict(finding) for name, finding in found.items()}
-
-    def _warnings(self) -> list[str]:
-        found = input_warnings(self.graphs)
-        if self.pack.sampled:
-            found.append(
-                f"Graphs are large: of {', '.join(self.pack.sampled)}, a random part was read."
-            )
-        if self.store.missed:
-            first = ", ".join(self.store.missed[:4])
-            more = ", ..." if len(self.store.missed) > 4 else ""
-            found.append(f"The time was over before {len(self.store.missed)} steps: {first}{more}.")
-        return found
-
-
-ORDER = " and order"
-
-
-def _turned(rows: TargetRows, linear: Tensor, task: Task) -> TargetRows:
-    """Vectors that go with the maps of their graphs."""
-
-    matrices = linear[rows.graph]
-    if not task.lengths:  # of a dilation, vectors keep their length
-        size = matrices.square().sum((1, 2)).div(matrices.shape[1]).sqrt()
-        matrices = matrices / size[:, None, None]
-    return replace(rows, y=torch.einsum("rab,rb->ra", matrices, rows.y))
-
-
-def _pose_of(found: Mapping[str, Any]) -> PoseFinding:
-    low, high = found["interval"]
-    return PoseFinding(found["explained"], (low, high))

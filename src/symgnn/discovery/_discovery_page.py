@@ -49,7 +49,7 @@ def _number(value: float | None) -> str:
 def _targets(report: DiscoveryReport) -> str:
     heads = [
         *("transformations", "verdict", "decided by", "compared", "error", "90 % interval"),
-        *("p (Holm)", "share lost", "knock-out", "neighbours"),
+        *("p (Holm)", "share lost", "knock-out", "variation test, p"),
     ]
     rows = []
     for kind, found in report.verdicts.items():
@@ -65,7 +65,7 @@ def _targets(report: DiscoveryReport) -> str:
                 f"{found.p_value:.2g}",
                 f"{100 * found.share:.0f} %",
                 _number(found.knock_out),
-                _number(found.neighbours),
+                _number(found.variation),
             ]
         )
     for kind, share in report.absent.items():

@@ -18,6 +18,7 @@ from symgnn.discovery._deciding import (
     Comparison,
     closed,
     compare,
+    error_ratio,
     holm,
     verdict_of,
 )
@@ -51,7 +52,7 @@ class KindVerdict:
     decided_by: str  # "ladder", "knock-out", "both", a kind that implies it, or why nothing did
     how: str  # which predictors were compared
     knock_out: float | None = None  # error on transformed graphs, over that on the graphs
-    neighbours: float | None = None  # the same ratio for the three nearest graphs, untrained
+    variation: float | None = None  # p-value of Christie and Aston's test, which trains nothing
     spread: SpreadFinding | None = None  # of the inputs
 
     def __str__(self) -> str:
@@ -66,7 +67,7 @@ def judge(
     *,
     kinds: Sequence[str],
     losses: Mapping[str, Tensor],
-    neighbours: Mapping[str, Tensor],
+    variation: Mapping[str, float | None],
     symmetries: Mapping[str, Symmetry],
     knocked: Mapping[str, Tensor],
     blind: str,
@@ -80,7 +81,7 @@ def judge(
     Args:
         kinds: Those that the data admit.
         losses: Of each rung, one for each graph.
-        neighbours: Of the nearest graphs by what each rung reads.
+        variation: P-values of the test without training.
         symmetries: What each rung keeps.
         knocked: Errors of the best rung on transformed graphs.
         blind: The rung that reads no coordinates.
@@ -99,10 +100,8 @@ def judge(
             for kind in kinds
         }  # fmt: skip
     found: dict[str, Comparison] = {}
-    ladder: dict[str, Comparison] = {}
     for kind in kinds:
         allowed = [name for name in losses if kind in symmetries[name]]
-        ladder[kind] = compare(losses, allowed, blind, seed)
         every = dict(losses)
         if kind in knocked and kind in ERASING:
             every[KNOCK_OUT] = knocked[kind]
@@ -116,7 +115,7 @@ def judge(
         ratio = None
         if kind in knocked:
             best = losses[comparison.best] if comparison.best in losses else losses[blind]
-            ratio = float((knocked[kind].mean() / best.mean()).sqrt())
+            ratio = error_ratio(knocked[kind], best)
             by = "both" if own[kind] == "broken" and kind in ERASING else by
         if final[kind] != own[kind]:
             by = "a kind that it implies"
@@ -130,17 +129,10 @@ def judge(
             decided_by=by,
             how=f"{comparison.worse} against {comparison.best}",
             knock_out=ratio,
-            neighbours=_neighbours(kind, ladder[kind], neighbours),
+            variation=variation.get(kind),
             spread=spread.get(kind),
         )
     return verdicts
-
-
-def _neighbours(kind: str, comparison: Comparison, losses: Mapping[str, Tensor]) -> float | None:
-    """How much worse the nearest graphs modulo the kind predict than the nearest graphs."""
-    if comparison.worse not in losses or comparison.best not in losses:
-        return None
-    return float((losses[comparison.worse].mean() / losses[comparison.best].mean()).sqrt())
 
 
 @dataclass

@@ -78,7 +78,7 @@ def channel_rows(name: str, pack: Pack, rows: TargetRows, seed: int) -> Tensor:
 
 def rung_losses(
     rung: Rung, pack: Pack, rows: TargetRows, seed: int, cache: dict[str, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
     """The mean squared error of each graph, over the variance of the targets.
 
     Args:
@@ -89,8 +89,7 @@ def rung_losses(
         cache: Of rows of channels.
 
     Returns:
-        The errors `[G]` of the trained last layer, and of the mean target of the three nearest
-        rows of other graphs, which needs no training.
+        The errors `[G]`.
     """
     cache = {} if cache is None else cache
     blocks = []
@@ -103,20 +102,4 @@ def rung_losses(
     together = torch.cat([torch.zeros(len(rows.y), 0, dtype=torch.float64), *blocks], 1)
     together = together * math.sqrt(max(together.shape[1], 1) / max(len(blocks), 1))
     found = predictions(kernels(together), rows.y, rows.folds(FOLDS, seed))
-    near = nearest(together, rows)
-    return _of_graphs(found, rows), _of_graphs(near, rows)
-
-
-def _of_graphs(found: Tensor, rows: TargetRows) -> Tensor:
     return rows.per_graph((found - rows.y).square().mean(1))
-
-
-def nearest(values: Tensor, rows: TargetRows, count: int = 3) -> Tensor:
-    """The mean target of the nearest rows of other graphs, `[R, t]`."""
-    distance = (
-        torch.cdist(values, values)
-        if values.shape[1]
-        else values.new_zeros(len(values), len(values))
-    )
-    distance[rows.graph.unsqueeze(1) == rows.graph] = math.inf
-    return rows.y[distance.topk(count, largest=False).indices].mean(1)

@@ -83,7 +83,7 @@ def pack(graphs: Sequence[Data], generator: Generator, features: bool = True) ->
     hops, order, links, sampled, first = [], [], [], set(), 0
     for graph in graphs:
         count = graph.pos.shape[0]
-        edges, attributes = _both_ways(graph, features)
+        edges, attributes = both_ways(graph, features)
         found = {"edges": edges, "angles": _angles(edges, count), "chains": _chains(edges, count)}
         found["pairs"], between = _pairs(edges, count)
         for name, elements in found.items():
@@ -101,7 +101,7 @@ def pack(graphs: Sequence[Data], generator: Generator, features: bool = True) ->
     sizes = torch.tensor([graph.pos.shape[0] for graph in graphs])
     edges = torch.cat(parts["edges"], 1)
     degree = torch.bincount(edges[1], minlength=len(pos)).double().unsqueeze(1)
-    nodes = [degree] + ([_node_features(graphs)] if features else [])
+    nodes = [degree] + ([node_features(graphs)] if features else [])
     return Pack(
         pos=pos,
         batch=torch.arange(len(graphs)).repeat_interleave(sizes),
@@ -111,8 +111,8 @@ def pack(graphs: Sequence[Data], generator: Generator, features: bool = True) ->
         pairs=torch.cat(parts["pairs"], 1),
         hops=torch.cat(hops),
         chains=torch.cat(parts["chains"], 1),
-        nodes=_reduced(torch.cat(nodes, 1)),
-        links=_reduced(torch.cat(links)),
+        nodes=reduced(torch.cat(nodes, 1)),
+        links=reduced(torch.cat(links)),
         order=torch.cat(order),
         vel=torch.cat([g.vel.double() for g in graphs])
         if graphs[0].get("vel") is not None
@@ -121,7 +121,7 @@ def pack(graphs: Sequence[Data], generator: Generator, features: bool = True) ->
     )
 
 
-def _both_ways(graph: Data, features: bool) -> tuple[Tensor, Tensor]:
+def both_ways(graph: Data, features: bool) -> tuple[Tensor, Tensor]:
     """Edges in both directions, sorted by target and then source, with their features."""
     index = graph.edge_index
     attributes = graph.edge_attr if features and graph.get("edge_attr") is not None else None
@@ -179,7 +179,7 @@ def _pairs(edges: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return torch.stack([first, second]), hops[first, second]
 
 
-def _node_features(graphs: Sequence[Data]) -> Tensor:
+def node_features(graphs: Sequence[Data]) -> Tensor:
     """`x`, and a column for each type in `z`."""
     total = sum(graph.pos.shape[0] for graph in graphs)
     found = [torch.zeros(total, 0, dtype=torch.float64)]
@@ -191,7 +191,7 @@ def _node_features(graphs: Sequence[Data]) -> Tensor:
     return torch.cat(found, 1)
 
 
-def _reduced(values: Tensor) -> Tensor:
+def reduced(values: Tensor) -> Tensor:
     """Standardised columns without constant ones; of more than eight, the principal components."""
     if not values.numel():
         return values.new_zeros(len(values), 0)

@@ -1,0 +1,134 @@
+"""Is the network that discover advises the best when networks are trained longer?
+
+    python benchmarks/discover/longer.py FOLDER CACHE docs/results/discover/longer.json [NAME ...]
+
+FOLDER has the folders qm9 and mnist with the files that `symgnn.data.load` takes as `source`.
+
+Protocol. The eight sets of `real.py`, with more graphs: QM9 (homo, mu and r2; 800 molecules to
+train on, 200 to choose by, 500 to test), MNIST (800, 100, 300 superpixel graphs), TSP
+(generated problems of 20 to 30 nodes; 300, 60, 140), charged particles (1,000, 300, 500),
+polytopes (60 copies of each solid under orthogonal maps) and G2, both divided at random: three
+fifths, a fifth, a fifth. The networks are those of NETWORKS (of MOVING for coordinates), less those
+of LEFT_OUT, which differ little from another one on that set or need more than the budget for an
+epoch (angles of superpixels). Each is trained by `symgnn.fit` with
+its default settings but for 3 layers of width 32, gradients clipped at 1, a cosine schedule and two
+initialisations in one computation. The budget is the same for all networks of a set: 10 s of
+processor time for both initialisations (4 s for polytopes and G2); the number of epochs is what
+one epoch, timed when it is run a second time, allows, at most 300. The weights of the best
+validation are tested: mean absolute error for regression, mean squared error for coordinates, error
+rate for classes of graphs, 1 - F1 for edges.
+
+There is no criterion. What is told: the mean of the two initialisations of each network, and whether
+the advised network is the best, or as near to it as the two initialisations of either are to each
+other.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from real import g2
+from torch_geometric.data import Data
+
+import symgnn
+from symgnn.data._task_of_graphs import with_task
+from symgnn.store import environment, read_json, write_json
+
+_MAP = {"coordinate_map": "neighbour-sum"}
+NETWORKS: dict[str, dict[str, Any]] = {
+    "gn": {"block": "gn"},
+    "stgn": {"block": "stgn"},
+    "sdgn": {"block": "sdgn"},
+    "dgn": {"block": "dgn"},
+    "dgn, moved": {"block": "dgn", **_MAP},
+    "agn": {"block": "agn"},
+    "combined": {"block": "combined"},
+    "cgn": {"block": "cgn"},
+}
+#: For coordinates: networks that move them.
+MOVING: dict[str, dict[str, Any]] = {
+    name: {"block": name, "coordinate_map": "egcn-neighbours"}
+    for name in ("dgn", "agn", "combined")
+}
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "qm9-homo": ("stgn", "sdgn"),
+    "qm9-mu": ("stgn", "sdgn"),
+    "qm9-r2": ("stgn", "sdgn"),
+    "tsp": ("stgn", "dgn, moved"),
+    "mnist": ("dgn, moved", "agn", "combined", "cgn"),
+}
+SECONDS, FEW_SECONDS, MOST_EPOCHS = 10.0, 4.0, 300
+
+
+def qm9(target: str) -> Callable[[Path, Path], Any]:
+    """Molecules of QM9 with one target."""
+
+    def load(folder: Path, cache: Path) -> Any:
+        given = {"source": folder / "qm9", "root": cache, "targets": [target]}
+        return symgnn.data.load("qm9", **given, limit=(800, 200, 500), validation=200)
+
+    return load
+
+
+def divided(graphs: list[Data]) -> Any:
+    """Three fifths to train on, a fifth to choose by, a fifth to test."""
+    known, task = with_task(graphs, "graph")
+    return symgnn.data.splits(known, task=task, fractions=(0.6, 0.2, 0.2), seed=0)
+
+
+SETS: dict[str, Callable[[Path, Path], Any]] = {
+    "polytopes": lambda folder, cache: divided(
+        list(symgnn.data.Polytopes(3, "orthogonal", copies=60))
+    ),
+    "qm9-homo": qm9("homo"),
+    "qm9-mu": qm9("mu"),
+    "qm9-r2": qm9("r2"),
+    "nbody": lambda folder, cache: symgnn.data.load("nbody", root=cache, limit=(1000, 300, 500)),
+    "g2": lambda folder, cache: divided(g2(folder, cache)),
+    "tsp": lambda folder, cache: symgnn.data.load(
+        "tsp", root=cache, source="generated", nodes=(20, 30), limit=(300, 60, 140)
+    ),
+    "mnist": lambda folder, cache: symgnn.data.load(
+        "mnist", source=folder / "mnist", root=cache, limit=(800, 100, 300)
+    ),
+}
+
+
+def trained(splits: Any, model: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The test metrics of two initialisations, each as long as the budget allows."""
+    model = {**model, "hidden": 32, "layers": 3}
+    given = {"seeds": 2, "clip": 1.0, "schedule": "cosine", "progress": False}
+    symgnn.fit(splits, model, epochs=1, **given)  # the first one also loads code
+    begin = time.process_time()
+    symgnn.fit(splits, model, epochs=1, **given)
+    one = time.process_time() - begin
+    epochs = max(1, min(MOST_EPOCHS, int(seconds / one)))
+    begin = time.process_time()
+    run = symgnn.fit(splits, model, epochs=epochs, **given)
+    used = time.process_time() - begin
+    return {"epochs": epochs, "processor_seconds": used, "metrics": run.evaluate("test")}
+
+
+def main(folder: Path, cache: Path, path: Path, names: list[str]) -> None:
+    """One after the other; what is in the file already is not trained again."""
+    torch.set_num_threads(1)
+    found = (read_json(path) or {}).get("sets", {})
+    for name in names or SETS:
+        splits = SETS[name](folder, cache)
+        rows = found.setdefault(name, {})
+        few = name in ("polytopes", "g2")
+        for network, model in (MOVING if name == "nbody" else NETWORKS).items():
+            if network in rows or network in LEFT_OUT.get(name, ()):
+                continue
+            rows[network] = trained(splits, model, FEW_SECONDS if few else SECONDS)
+            print(name, network, rows[network], flush=True)
+            write_json(path, {"sets": found, "environment": environment()})
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:4]), sys.argv[4:])
