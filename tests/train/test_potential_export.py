@@ -65,10 +65,3 @@ def test_command_writes_a_file_that_runs_without_symgnn(tmp_path: Path) -> None:
     torch.testing.assert_close(forces, wanted.forces, rtol=1e-4, atol=1e-5)
     assert about["cutoff"] == 3.4
     assert json.dumps(about["elements"]) == "[29, 79]"
-
-
-def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    solids = symgnn.data.load("polytopes-3d", copies=1)
-    symgnn.fit(solids, "gn", epochs=1, progress=False, out=tmp_path / "run")
-    assert main(["export", str(tmp_path / "run"), str(tmp_path / "m.pt2")]) == 2
-    assert "was trained on graph targets" in capsys.readouterr().err

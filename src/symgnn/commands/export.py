@@ -8,10 +8,13 @@ from pathlib import Path
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
-    export = commands.add_parser("export", help="a potential as a file that needs no symgnn")
+    export = commands.add_parser("export", help="a trained network as a file that needs no symgnn")
     export.add_argument("directory", metavar="run", type=Path, help="what symgnn train wrote")
     export.add_argument("out", type=Path, help="the program, such as model.pt2")
     export.add_argument("--seed", type=int, help="which initialisation (default: the first)")
+    export.add_argument(
+        "--aoti", action="store_true", help="compiled by AOTInductor; needs a C++ compiler"
+    )
     return export
 
 
@@ -24,6 +27,6 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.train._trained_run import load
 
-    written = load(options.directory).export(options.out, seed=options.seed)
+    written = load(options.directory).export(options.out, seed=options.seed, aoti=options.aoti)
     Console().print(f"written: {written}", soft_wrap=True, markup=False)
     return 0

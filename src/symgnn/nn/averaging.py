@@ -20,7 +20,7 @@ from symgnn.nn.state import measure, start
 #: How many graphs are looked at, at most.
 SAMPLE = 512
 #: How many graphs weights are rescaled on, at most, and how many angles and edges these have.
-EXAMPLE_GRAPHS, EXAMPLE_ANGLES = 16, 200_000
+EXAMPLE_GRAPHS, EXAMPLE_ANGLES = 16, 400_000
 #: The attributes of a graph that networks read.
 READ = ("pos", "edge_index", "edge_shift", "x", "z", "vel", "part", "edge_attr", "angle_attr", "u")
 #: The measures of all blocks of symgnn, and those of SDGN on scaled coordinates.
@@ -64,6 +64,7 @@ def averages(
     measures = KNOWN if network is None else measures_read(network)
     envelope = None if network is None else network.layer.envelope
     angles = any(each.domain == "angle" for _, each in measures.values())
+    listed = network is None or any(spec.angle for spec in (*network.first, network.layer))
     counts = {name: [0.0, 0] for name in TERMS}
     totals: dict[tuple[str, str], _Total] = {}
     chosen = _sample(graphs, sample)
@@ -81,20 +82,33 @@ def averages(
     found: dict[str, dict[str, Moments]] = {"measures": {}, "features": {}}
     for (kind, key), total in totals.items():
         found[kind][key] = total.moments()
-    return Averages(terms, found["measures"], found["features"], _example(chosen, drop))
+    return Averages(terms, found["measures"], found["features"], _example(chosen, drop, listed))
 
 
-def _example(graphs: Sequence[Data], drop: Sequence[str]) -> Data | None:
-    """Some graphs as a batch: as many as have few angles together; None if already one has many."""
+def _example(graphs: Sequence[Data], drop: Sequence[str], angles: bool) -> Data | None:
+    """Some graphs as a batch, from all over the list: as many as have few edges, and angles where
+    these are read, together; None if already one has many.
+    """
     kept: list[Data] = []
     room = EXAMPLE_ANGLES
-    for graph in graphs[:: max(1, len(graphs) // EXAMPLE_GRAPHS)]:
-        room -= Topology.of(graph, angles=True, whole=False).num_angles + graph.num_edges
+    chosen = [graphs[k] for k in range(0, len(graphs), max(1, len(graphs) // EXAMPLE_GRAPHS))]
+    for number in _scattered(len(chosen)):
+        graph = chosen[number]
+        room -= graph.num_edges
+        if angles:
+            room -= Topology.of(graph, angles=True, whole=False).num_angles
         if room < 0:
             break
         read = {name: getattr(graph, name, None) for name in READ if name not in drop}
         kept.append(Data(**{name: value for name, value in read.items() if value is not None}))
     return Batch.from_data_list(kept) if kept else None
+
+
+def _scattered(count: int) -> list[int]:
+    """The numbers below `count`, so that the first few of them are far apart."""
+    bits = max(count - 1, 1).bit_length()
+    turned = sorted(range(2**bits), key=lambda k: f"{k:0{bits}b}"[::-1])
+    return [k for k in turned if k < count]
 
 
 def _sample(graphs: Any, most: int) -> list[Data]:

@@ -18,7 +18,7 @@ from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.bases import bessel
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.directional import DIRECTIONAL
-from symgnn.nn.envelopes import with_cosines, with_envelope
+from symgnn.nn.envelopes import with_cosines, with_envelope, with_ray_lengths
 from symgnn.nn.feature_checks import OPTIONS
 from symgnn.nn.form import INITIALISATIONS, Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF, d2
@@ -89,6 +89,7 @@ def build(
     cutoff: float | None = None,
     envelope: bool = False,
     cosines: bool = False,
+    ray_lengths: bool = False,
     **options: Any,
 ) -> Model:
     """Build a graph network.
@@ -162,6 +163,9 @@ def build(
             angles are refused.
         cosines: Whether the cosines of angles are read in place of angles, which have a cusp where
             two rays are opposite, as images in a cell often are. The symmetry is the same.
+        ray_lengths: Whether angles read the lengths of their two rays as well, in the radial basis
+            where there is one; for blocks whose edges read lengths, as those of "combined" do. The
+            symmetry is the same.
         options: For the blocks, `separable=True` (angle updates of product form, at the price of
             edges) with its `degree`, `basis` and `channels`, and `chiral=True` (nodes see
             handedness), see :func:`symgnn.nn.variants.variant_of`; for a peer's network what it
@@ -196,6 +200,8 @@ def build(
     if not graph_state:
         spec = spec.without("graph")
     network = replace(network, layer=spec)
+    if check_flag("ray_lengths", ray_lengths):
+        network = with_ray_lengths(network)
     if check_flag("cosines", cosines):
         network = with_cosines(network)
     if check_flag("envelope", envelope):

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import LENGTHS
-from symgnn.nn.inputs import DOMAINS, Applied, Input, Measure, Operator, Reduction, theta
+from symgnn.nn.inputs import DOMAINS, Applied, Input, Measure, Operator, Reduction, d2, theta
 from symgnn.nn.separable import cosine
 
 if TYPE_CHECKING:
@@ -134,6 +134,22 @@ def with_cosines(network: Network) -> Network:
     if theta not in {_read(each) for each in network.layer.all_inputs}:
         raise ValueError(f"cosines: {network.name} reads no angles; leave it out")
     return network.reading({theta: cosine})
+
+
+def with_ray_lengths(network: Network) -> Network:
+    """The network whose angles read the lengths of their two rays as well.
+
+    Its edges read lengths and its angles read angles anyway, so the symmetry is the same.
+    """
+    layer = network.layer
+    edges = {_read(each) for each in layer.edge}
+    if d2 not in edges or not layer.angle:
+        raise ValueError(
+            f"ray_lengths: {network.name} does not read both lengths and angles; use combined"
+        )
+    if d2.first in layer.angle:
+        return network
+    return replace(network, layer=layer.replace(angle=[*layer.angle, d2.first, d2.second]))
 
 
 def _read(given: Input) -> Input:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -102,6 +103,13 @@ def export(model: Model | Potential, example: Data) -> ExportedProgram:
         >>> loaded(pos=graph.pos, edge_index=graph.edge_index, batch=batch).shape
         torch.Size([1, 1])
     """
+    return exported(model, example, lambda program: program)
+
+
+def exported(
+    model: Model | Potential, example: Data, wrap: Callable[[Exportable], nn.Module]
+) -> ExportedProgram:
+    """As :func:`export`, of a module that calls the model: `wrap` makes it, with the same inputs."""
     if not isinstance(model, Model | Potential):
         raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")
     whole, model = model, model.model if isinstance(model, Potential) else model
@@ -122,13 +130,15 @@ def export(model: Model | Potential, example: Data) -> ExportedProgram:
         with torch.no_grad():
             whole(example)  # what does not fit is said here, by name
         reads = model.needs_types or isinstance(whole, Potential)
-        return _exported(whole, _tracing_inputs(model, example, reads))
+        return _traced(
+            wrap(Exportable(whole)), tracing_inputs(example, reads, model.needs_velocity)
+        )
     finally:
         for module, training in modes.items():
             module.training = training
 
 
-def _exported(model: Model | Potential, given: dict[str, Tensor]) -> ExportedProgram:
+def _traced(module: nn.Module, given: dict[str, Tensor]) -> ExportedProgram:
     sizes = {"nodes": "pos", "edges": "edge_index", "graphs": "u", "angles": "angle_attr"}
     dims = {name: Dim(name, min=0) for name, value in sizes.items() if value in given}
     rows = {"pos": "nodes", "batch": "nodes", "edge_shift": "edges", **ROWS}
@@ -136,10 +146,12 @@ def _exported(model: Model | Potential, given: dict[str, Tensor]) -> ExportedPro
         name: {1: dims["edges"]} if name == "edge_index" else {0: dims[rows[name]]}
         for name in given
     }
-    return torch.export.export(Exportable(model), (), given, dynamic_shapes=shapes, strict=False)
+    return torch.export.export(module, (), given, dynamic_shapes=shapes, strict=False)
 
 
-def _tracing_inputs(model: Model, example: Data, reads_types: bool) -> dict[str, Tensor]:
+def tracing_inputs(
+    example: Data, reads_types: bool = True, reads_velocity: bool = False
+) -> dict[str, Tensor]:
     """A small batch with the features of the example, in which nothing has the size 0 or 1."""
     pos = example.pos
     n, device = pos.shape[1], pos.device
@@ -159,7 +171,7 @@ def _tracing_inputs(model: Model, example: Data, reads_types: bool) -> dict[str,
         value = getattr(example, name, None)
         if value is None or (name == "z" and not reads_types):
             continue
-        if name == "vel" and not model.needs_velocity:
+        if name == "vel" and not reads_velocity:
             continue
         shape = (counts[rows], *value.shape[1:])
         given[name] = torch.ones(shape, device=device, dtype=value.dtype)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
+from torch.export import Dim, ExportedProgram
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch_geometric.data import Data
 
 from symgnn.nn import Potential, export
-from symgnn.store import check_writable
-
-#: The file of facts inside an exported program.
-ABOUT = "symgnn.json"
+from symgnn.nn.exporting import tracing_inputs
+from symgnn.train._program_export import checked_path, save_program
 
 
 def export_potential(
@@ -23,6 +23,7 @@ def export_potential(
     *,
     cutoff: float,
     elements: Sequence[int],
+    aoti: bool = False,
 ) -> Path:
     """Write a potential with `torch.export.save`.
 
@@ -34,11 +35,9 @@ def export_potential(
         path: The file, which ends with .pt2.
         cutoff: How far atoms are joined, in Angstrom.
         elements: The atomic numbers of the training.
+        aoti: Whether it is compiled by AOTInductor; the program then gives forces `[N, 3]` too.
     """
-    out = Path(path)
-    if out.suffix != ".pt2":
-        raise ValueError(f"out: is {str(out)!r}; give a file that ends with .pt2")
-    check_writable(out)
+    out = checked_path(path)
     dtype = next(potential.parameters()).dtype
     pair = torch.tensor([[0, 1], [1, 0]])
     example = Data(
@@ -55,5 +54,33 @@ def export_potential(
         "output": "energy of each graph in eV",
     }
     program = export(potential, example)
-    torch.export.save(program, out, extra_files={ABOUT: json.dumps(about)})
-    return out
+    if aoti:
+        about["output"] = "energy of each graph in eV, forces in eV/A"
+        program = with_forces(program, about["inputs"], example)
+    return save_program(program, out, about, aoti)
+
+
+def with_forces(program: ExportedProgram, names: Sequence[str], example: Data) -> ExportedProgram:
+    """A program of energies as one of energies `[G]` and forces `[N, 3]`.
+
+    A compiled program cannot be differentiated, so its derivative is written down as operations.
+    The inputs come in the order of `names`.
+    """
+    inner = program.module()
+
+    def both(*given: Tensor) -> tuple[Tensor, Tensor]:
+        inputs = dict(zip(names, given, strict=True))
+        pos = inputs["pos"] = inputs["pos"].detach().requires_grad_()
+        energy = inner(**inputs)
+        (gradient,) = torch.autograd.grad(energy.sum(), pos)
+        return energy.detach(), -gradient
+
+    rows = {"edge_index": {1: "edges"}, "edge_shift": {0: "edges"}}
+    dims = {name: Dim(name, min=0) for name in ("nodes", "edges")}
+    shapes = tuple(
+        {axis: dims[size] for axis, size in rows.get(name, {0: "nodes"}).items()} for name in names
+    )
+    values = tracing_inputs(example)
+    given = [values[name] for name in names]
+    traced = make_fx(both, tracing_mode="symbolic", _allow_non_fake_inputs=True)(*given)
+    return torch.export.export(traced, tuple(given), dynamic_shapes=shapes, strict=False)

@@ -35,6 +35,7 @@ from symgnn.train._missing import may_miss
 from symgnn.train._outcomes import Outcomes
 from symgnn.train._potential_export import export_potential
 from symgnn.train._potential_rows import PotentialRows
+from symgnn.train._program_export import export_model
 from symgnn.train._prepare import (
     Facts,
     check_answers,
@@ -149,23 +150,42 @@ class Run(nn.Module):
             potentials, cutoff=cutoff, elements=elements, skin=skin, precision=precision
         )
 
-    def export(self, path: str | os.PathLike[str], *, seed: int | None = None) -> Path:
-        """Write a potential as a program that needs no symgnn, see `symgnn.nn.export`.
+    def export(
+        self, path: str | os.PathLike[str], *, seed: int | None = None, aoti: bool = False
+    ) -> Path:
+        """Write the network of one seed as a program that needs no symgnn, see `symgnn.nn.export`.
 
         Args:
             path: The file, such as "model.pt2".
             seed: Of which initialisation; the first if not given.
+            aoti: Whether the program is compiled by AOTInductor, which needs a C++ compiler.
 
         Returns:
-            The file. `torch.export.load` reads it; the program takes atoms joined up to the cutoff
-            and gives energies in eV.
+            The file. `torch.export.load` reads it, `torch._inductor.aoti_load_package` a compiled
+            one. The program takes graphs as the run reads them and gives what `predict` does; of
+            a potential, energies in eV, whose derivative are the forces, and compiled also these.
         """
-        potentials, (cutoff, elements) = self.potentials, self._joining()
-        seeds = list(self.record.get("seeds", range(len(potentials))))
+        seeds = list(self.record.get("seeds", range(len(self.models))))
         if seed is not None and seed not in seeds:
             raise ValueError(f"seed: is {seed}; the run has {', '.join(map(str, seeds))}")
-        chosen = potentials[0 if seed is None else seeds.index(seed)]
-        return export_potential(chosen, path, cutoff=cutoff, elements=elements)
+        number = 0 if seed is None else seeds.index(seed)
+        if self.task.level == "potential":
+            cutoff, elements = self._joining()
+            chosen = self.potentials[number]
+            return export_potential(chosen, path, cutoff=cutoff, elements=elements, aoti=aoti)
+        model = self.models[number]
+        assert isinstance(model, Model)
+        reading = self.record.get("about", {}).get("read") or {}
+        return export_model(
+            model,
+            path,
+            task=self.task,
+            scaler=self.scaler,
+            scale=self.scale,
+            sizes=self.facts.sizes,
+            periodic=reading.get("cell") == "keep" and reading.get("radius") is not None,
+            aoti=aoti,
+        )
 
     def _joining(self) -> tuple[float, list[int]]:
         """How far atoms were joined in training, and the elements there were."""

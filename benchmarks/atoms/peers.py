@@ -1,0 +1,238 @@
+"""Potentials of symgnn and of peers, trained on the same atoms for the same processor time.
+
+    python benchmarks/atoms/configurations.py DIRECTORY   # the data: needs tblite
+    python benchmarks/atoms/peers.py DIRECTORY            # needs schnetpack, egnn-pytorch
+
+Protocol, fixed before the run that is reported:
+
+- Data: `configurations.py`: metals by EMT (cutoff 5.5 A) and molecules by GFN2 (cutoff 5 A); 800
+  configurations to train on, 100 to choose the rate by, 100 of other trajectories to test on.
+- Potentials: ours as `symgnn.fit` builds them, with its defaults; schnetpack's PaiNN and SchNet, and
+  egnn-pytorch, each 64 wide with 3 layers (`networks.py`). The energy is a sum over atoms,
+  `scale out_i + reference(z_i)`, with the references and the scale of `symgnn.fit` for all; forces
+  are its derivative. float32, one thread.
+- Training: the loss is that of `symgnn.fit`, for all: squared errors of the energy per atom and of
+  forces, each over its mean square, the forces with the weight 10; Adam; batches of 4 cells or
+  8 molecules, the same for all; the rate falls along a cosine of the time used. Every potential has
+  90 s of processor time in its steps (building the batch and the topology, forward, both
+  backward passes, optimiser); neighbours are searched before. Potentials take turns, so that
+  whatever else the machine does slows all alike.
+- Rate: of 5e-4, 2e-3 and 8e-3 that with the smallest force error on the validation configurations
+  after 10 s; the same for all.
+- Result: mean absolute errors on the test trajectories. Criterion: on each of both data sets the
+  best of ours has a smaller force error than each peer.
+- Learning curve: the best of ours on 100, 200, 400 and 800 configurations, same time and rate.
+  Criterion: the force error falls from each number to the next.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import ase.io
+import torch
+from networks import OURS, PEERS, Make
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from symgnn.data import read
+from symgnn.train._potential_rows import potential_facts, potential_scaler
+
+CUTOFFS, BATCHES = {"emt": 5.5, "gfn2": 5.0}, {"emt": 4, "gfn2": 8}
+RATES, SECONDS, CHOICE, SLICES = (5e-4, 2e-3, 8e-3), 90.0, 10.0, 6
+FORCES = 10.0
+COUNTS = (100, 200, 400)
+
+
+class Task:
+    """The graphs of one data set, and the sizes by which errors are divided."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.name, self.cutoff, self.batch = name, CUTOFFS[name], BATCHES[name]
+        self.parts: dict[str, list[Data]] = {}
+        for part in ("train", "validation", "test"):
+            frames = ase.io.read(directory / f"{name}-{part}.xyz", ":")
+            graphs = read(
+                frames,
+                columns=["energy", "forces"],
+                level="potential",
+                radius=self.cutoff,
+                elements=[],
+            )
+            self.parts[part] = [self._plain(graph) for graph in graphs]
+        train = self.parts["train"]
+        facts = potential_facts(train, None)
+        self.energy, self.force = (
+            potential_scaler(train, graphs.task, facts, True).deviation[:2].tolist()
+        )
+        self.scale = math.sqrt(self.energy * self.force)
+        self.references = torch.zeros(119, dtype=torch.float64)
+        for z, energy in facts["references"].items():
+            self.references[int(z)] = energy
+
+    @staticmethod
+    def _plain(graph: Data) -> Data:
+        shift = graph.get("edge_shift")
+        shift = torch.zeros(graph.num_edges, 3) if shift is None else shift
+        return Data(
+            pos=graph.pos.float(),
+            z=graph.z,
+            edge_index=graph.edge_index,
+            edge_shift=shift.float(),
+            y=graph.y.double(),
+        )
+
+    def errors(self, network: torch.nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Of the energy per atom of each graph `[G]`, in eV, and of forces `[N, 3]`, in eV/A."""
+        with torch.enable_grad():
+            batch.pos.requires_grad_()
+            out = network(batch)
+            (gradient,) = torch.autograd.grad(out.sum(), batch.pos, create_graph=network.training)
+        energies = out.double() * self.scale + self.references[batch.z]
+        atoms = batch.ptr.diff()
+        total = energies.new_zeros(len(atoms)).index_add(0, batch.batch, energies)
+        wanted = batch.y[batch.ptr[:-1], 0]
+        return total / atoms - wanted, -gradient.double() * self.scale - batch.y[:, 1:4]
+
+    def measured(self, network: torch.nn.Module, part: str) -> dict[str, float]:
+        """Mean absolute errors in meV/atom and meV/A."""
+        network.eval()
+        graphs, energy, force = self.parts[part], [], []
+        for start in range(0, len(graphs), 20):
+            batch = Batch.from_data_list(graphs[start : start + 20])
+            of_energy, of_force = self.errors(network, batch)
+            energy.append(of_energy.detach().abs())
+            force.append(of_force.detach().abs().flatten())
+        network.train()
+        return {
+            "energy": 1000 * float(torch.cat(energy).mean()),
+            "forces": 1000 * float(torch.cat(force).mean()),
+        }
+
+
+class Training:
+    """One training, in slices of processor time."""
+
+    def __init__(
+        self, task: Task, make: Make, rate: float, seconds: float, count: int | None = None
+    ) -> None:
+        self.task, self.rate, self.seconds = task, rate, seconds
+        graphs = task.parts["train"]
+        self.graphs = graphs if count is None else graphs[:: len(graphs) // count][:count]
+        torch.manual_seed(0)
+        self.network = make(task.cutoff, self.graphs)
+        self.optimiser = torch.optim.Adam(self.network.parameters(), rate, fused=True)
+        self.random = torch.Generator().manual_seed(0)
+        self.used, self.steps, self.curve = 0.0, 0, []
+        self.order: Iterator[list[int]] = iter(())
+
+    def batch(self) -> Batch:
+        """The next batch of a random order of all graphs."""
+        chosen = next(self.order, None)
+        if chosen is None:
+            order = torch.randperm(len(self.graphs), generator=self.random).tolist()
+            size = self.task.batch
+            self.order = iter(order[k : k + size] for k in range(0, len(order), size))
+            chosen = next(self.order)
+        return Batch.from_data_list([self.graphs[k] for k in chosen])
+
+    def advance(self, until: float) -> None:
+        """Train until so much time is used."""
+        self.network.train()
+        while self.used < until:
+            began = time.process_time()
+            part = min(self.used / self.seconds, 1.0)
+            for group in self.optimiser.param_groups:
+                group["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * part))
+            batch, task = self.batch(), self.task
+            of_energy, of_force = task.errors(self.network, batch)
+            loss = (of_energy / task.energy).square().mean()
+            loss = loss + FORCES * (of_force / task.force).square().mean()
+            self.optimiser.zero_grad()
+            loss.backward()
+            self.optimiser.step()
+            self.used, self.steps = self.used + time.process_time() - began, self.steps + 1
+
+    def look(self) -> None:
+        """Measure the test errors, which are not used to choose anything."""
+        self.curve.append([self.used, self.steps, self.task.measured(self.network, "test")])
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The errors at the end."""
+        count = sum(each.numel() for each in self.network.parameters())
+        return {
+            **self.curve[-1][2],
+            "rate": self.rate,
+            "steps": self.steps,
+            "parameters": count,
+            "configurations": len(self.graphs),
+            "curve": self.curve,
+        }
+
+
+def chosen_rate(task: Task, make: Make) -> tuple[float, dict[str, float]]:
+    """The rate with the smallest force error after a short training."""
+    found = {}
+    for rate in RATES:
+        training = Training(task, make, rate, CHOICE)
+        training.advance(CHOICE)
+        error = task.measured(training.network, "validation")["forces"]
+        found[str(rate)] = error if math.isfinite(error) else math.inf
+    return float(min(found, key=lambda rate: found[rate])), found
+
+
+def compare(task: Task, results: dict[str, Any], save: Any) -> None:
+    """All potentials by turns, then the learning curve of the best of ours."""
+    networks = {**OURS, **PEERS}
+    rates = results.setdefault("rates", {})
+    for name, make in networks.items():
+        if name not in rates:
+            rates[name] = chosen_rate(task, make)
+            save(f"{task.name} {name}: rate {rates[name][0]}")
+    if "networks" not in results:
+        trainings = {n: Training(task, m, rates[n][0], SECONDS) for n, m in networks.items()}
+        for slice_number in range(1, SLICES + 1):
+            for name, training in trainings.items():
+                training.advance(SECONDS * slice_number / SLICES)
+                training.look()
+                errors = training.curve[-1][2]
+                save(f"{task.name} {name}: {training.used:.0f} s, {training.steps} steps, {errors}")
+        results["networks"] = {name: each.result for name, each in trainings.items()}
+        save()
+    found = results["networks"]
+    best = min(OURS, key=lambda name: found[name]["forces"])
+    curve = results.setdefault("learning", {"network": best, "errors": {}})
+    curve["errors"]["800"] = {n: found[best][n] for n in ("energy", "forces", "steps")}
+    for count in COUNTS:
+        if str(count) not in curve["errors"]:
+            training = Training(task, OURS[best], rates[best][0], SECONDS, count)
+            training.advance(SECONDS)
+            errors = task.measured(training.network, "test")
+            curve["errors"][str(count)] = {**errors, "steps": training.steps}
+            save(f"{task.name} {best}, {count} configurations: {errors}")
+
+
+def main(directory: Path, names: Sequence[str]) -> None:
+    """Run what is not in `DIRECTORY/peers.json` yet."""
+    torch.set_num_threads(1)
+    file = directory / "peers.json"
+    results = json.loads(file.read_text()) if file.exists() else {}
+
+    def save(line: str = "") -> None:
+        file.write_text(json.dumps(results, indent=1))
+        sys.stdout.write(f"{line}\n" if line else "")
+        sys.stdout.flush()
+
+    for name in names:
+        compare(Task(directory, name), results.setdefault(name, {}), save)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:] or list(CUTOFFS))
