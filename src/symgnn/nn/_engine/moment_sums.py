@@ -30,6 +30,7 @@ class Layout(NamedTuple):
     split: int  # how many groups have few rays; these come first
     counts: tuple[int, ...]  # the number of features of each degree
     degrees: Tensor  # [degree + 1, M], 1 where a feature is of a degree, else 0
+    alike: bool  # whether S is 1 for all rays
 
     @property
     def few(self) -> list[Size]:
@@ -53,7 +54,10 @@ class Layout(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """What depends on the vectors of the rays alone, P rows with padding."""
+    """What depends on the vectors of the rays alone, P rows with padding.
+
+    Where rays have weights, by which both factors are multiplied, K, F and S have them.
+    """
 
     grams: Tensor  # K of the vertices with few rays, `[degree + 1, D, D]` each, one after the other
     features: Tensor  # F of the other rays `[P, M]`, 0 for padding
@@ -68,16 +72,13 @@ class Weights(NamedTuple):
     own: Tensor  # o, `[s, c]`
 
 
-def plain_factors(
-    table: Tensor, on_rays: Tensor | None, stars: Stars, weight: Tensor | None = None
-) -> Tensor:
+def plain_factors(table: Tensor, on_rays: Tensor | None, stars: Stars) -> Tensor:
     """The factors g and h of each row, `[P, 2 c]`.
 
     Args:
         table: Of each node, what it adds as a vertex, then what it adds as a neighbour, `[2 N, w]`.
         on_rays: What each ray adds, `[R, w]`.
         stars: The rows.
-        weight: What the factors of each ray are multiplied by, `[R, 1]`.
     """
     rows = lift(table, stars.at_neighbour).split(
         [vertices * side for vertices, side in stars.sizes]
@@ -87,20 +88,14 @@ def plain_factors(
     found = torch.cat(
         [(r.unflatten(0, size) + v.unsqueeze(1)).flatten(0, 1) for size, r, v in pairs]
     )
-    found = found if on_rays is None else found + lift(on_rays, stars.ray)
-    return found if weight is None else found * lift(weight, stars.ray)
+    return found if on_rays is None else found + lift(on_rays, stars.ray)
 
 
 def plain_sums(
-    table: Tensor,
-    on_rays: Tensor | None,
-    geometry: Geometry,
-    weights: Weights,
-    layout: Layout,
-    weight: Tensor | None = None,
+    table: Tensor, on_rays: Tensor | None, geometry: Geometry, weights: Weights, layout: Layout
 ) -> Tensor:
     """The sums over all pairs of rays of each vertex, `[V, c]`."""
-    rows, parts = plain_factors(table, on_rays, layout.stars, weight), []
+    rows, parts = plain_factors(table, on_rays, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
     p = weights.gram.shape[0]
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
@@ -118,15 +113,10 @@ def plain_sums(
 
 
 def plain_sums_to_rays(
-    table: Tensor,
-    on_rays: Tensor | None,
-    geometry: Geometry,
-    weights: Weights,
-    layout: Layout,
-    weight: Tensor | None = None,
+    table: Tensor, on_rays: Tensor | None, geometry: Geometry, weights: Weights, layout: Layout
 ) -> Tensor:
     """As :func:`plain_sums`, but over the second rays alone, `[P, c]`."""
-    rows, parts = plain_factors(table, on_rays, layout.stars, weight), []
+    rows, parts = plain_factors(table, on_rays, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
     p = weights.gram.shape[0]
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -32,7 +32,6 @@ from symgnn.nn._engine.moment_sums import (
     Geometry,
     Layout,
     Weights,
-    plain_sums,
     plain_sums_to_rays,
     repeated,
 )
@@ -64,7 +63,7 @@ class Moments:
 
     def __init__(self, topology: Topology, vectors: Tensor, unit: bool = False) -> None:
         self.topology, self.vectors, self.may_be_unit = topology, vectors, unit
-        self._made: dict[tuple[int, str, torch.dtype], tuple[Geometry, Layout]] = {}
+        self._made: dict[Any, tuple[Geometry, Layout, Tensor | None]] = {}
 
     @cached_property
     def unit(self) -> bool:
@@ -96,38 +95,41 @@ class Moments:
         with torch.autocast(table.device.type, enabled=False):  # differences need all digits
             table = at_least_float32(table)
             on_rays = None if on_rays is None else on_rays.to(table.dtype)
-            weight = None if weight is None else weight.to(table.dtype)
             if torch.compiler.is_compiling():
                 return self._by_movements(form, table, on_rays, to, weight)
             stars, nodes = stars_of(self.topology), self.topology.num_nodes
             if not stars.sizes:
                 return table.new_zeros(nodes if to == "node" else 0, form.out)
-            geometry, layout = self.made(form, table.dtype)
+            geometry, layout = self.made(form, table.dtype, weight)
             weights = self.weights(form, table.dtype)
             if to == "ray":
-                rows = plain_sums_to_rays(table, on_rays, geometry, weights, layout, weight)
+                rows = plain_sums_to_rays(table, on_rays, geometry, weights, layout)
                 return lift(rows, stars.place)
-            if weight is None:
-                total = star_sums(table, on_rays, geometry, weights, layout)
-            else:
-                total = plain_sums(table, on_rays, geometry, weights, layout, weight)
+            total = star_sums(table, on_rays, geometry, weights, layout)
             return total.new_zeros(nodes, form.out).index_copy(0, stars.vertex, total)
 
-    def made(self, form: Separable, dtype: torch.dtype) -> tuple[Geometry, Layout]:
-        """What depends on the vectors alone, made once for all layers."""
-        key = (form.degree, form.basis, dtype)
+    def made(
+        self, form: Separable, dtype: torch.dtype, weight: Tensor | None = None
+    ) -> tuple[Geometry, Layout]:
+        """What depends on the vectors and the weights of rays alone, made once for all layers."""
+        key = (form.degree, form.basis, dtype, id(weight))
         if key not in self._made:
-            self._made[key] = self._make(form, dtype)
-        return self._made[key]
+            self._made[key] = (*self._make(form, dtype, weight), weight)  # so that its id stays
+        return self._made[key][:2]
 
-    def _make(self, form: Separable, dtype: torch.dtype) -> tuple[Geometry, Layout]:
+    def _make(
+        self, form: Separable, dtype: torch.dtype, weight: Tensor | None
+    ) -> tuple[Geometry, Layout]:
         stars, n = stars_of(self.topology), self.vectors.shape[1]
         number = counts(n, form.degree, self.unit)
         most = FEW * sum(number)
         split = sum(side * (form.degree + 1) <= most for _, side in stars.sizes)
         vectors, there = self.vectors.to(dtype), stars.there.to(dtype)
         ones = [vectors.new_ones(1, count) for count in number]
-        layout = Layout(stars, split, tuple(number), torch.block_diag(*ones))
+        alike = self.unit and weight is None
+        layout = Layout(stars, split, tuple(number), torch.block_diag(*ones), alike)
+        if weight is not None:  # g_j h_k K_jk = (g_j w_j) (h_k w_k) K_jk, so K and F take w
+            there = torch.zeros_like(there).index_copy(0, stars.place, weight.to(dtype).squeeze(1))
         vectors = vectors.new_zeros(stars.rows, n).index_copy(0, stars.place, vectors)
         few = layout.few_rows
         grams, start = [vectors.new_zeros(0)], 0
@@ -137,7 +139,8 @@ class Moments:
             start = rows.stop
         many, is_there = vectors[few:].T.contiguous(), there[few:].unsqueeze(0)
         found = features(many, is_there, form.degree, self.unit)
-        own = is_there if self.unit else powers(many, is_there, form.degree)
+        square = is_there if weight is None else is_there.square()
+        own = square if self.unit else powers(many, square, form.degree)
         return Geometry(torch.cat(grams), found, own.T.contiguous()), layout
 
     def weights(self, form: Separable, dtype: torch.dtype) -> Weights:
@@ -163,7 +166,7 @@ class Moments:
         assert rays is not None
         rows = move(table, rays.both)
         rows = rows if on_rays is None else rows + on_rays
-        rows = rows if weight is None else rows * weight
+        rows = rows if weight is None else rows * weight.to(table.dtype)
         vectors = self.vectors.to(table.dtype).T.contiguous()
         there = torch.ones_like(vectors[:1])
         own = form.powers().to(table.dtype).T

@@ -170,8 +170,7 @@ class _Work:
         self.geometry, self.weights = geometry, weights
         self.p, self.c = weights.gram.shape
         self.at_vertex = table.index_select(0, layout.stars.at_vertex)
-        #: Whether S is 1 for all rays.
-        self.unit = weights.own.shape[0] == 1
+        self.unit = layout.alike
         self.gram = torch.cat([weights.gram, weights.gram], 1).unsqueeze(1)
         self.moment = repeated(torch.cat([weights.moment] * 2, 1), layout.counts)
         self.own = -torch.cat([weights.own, weights.own], 1)
