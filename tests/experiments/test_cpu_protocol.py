@@ -65,6 +65,14 @@ def test_rows_by_another_reading_are_run_if_they_are_named() -> None:
     assert chosen("agn", "agn state", "combined") == ["AGN", "Combined", "AGN, state"]
 
 
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "tsp", "qm9"])
+def test_separable_blocks_are_rows(name: str) -> None:
+    experiment = EXPERIMENTS[name]
+    (row,) = choose_rows(name, experiment.all_rows, ["agn-separable"])
+    model = experiment.make(row.block, load(name, source="sample"))
+    assert model.layers == experiment.layers - 1  # as AGN
+
+
 def test_a_row_by_another_reading(tmp_path: Path) -> None:
     results = run_experiment(
         EXPERIMENTS["qm9"],

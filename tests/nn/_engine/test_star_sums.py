@@ -42,7 +42,15 @@ def graph() -> Topology:
 class Case:
     """A form, what is added to its factors, and the rays of a graph."""
 
-    def __init__(self, n: int, degree: int, basis: str = "chebyshev", zero: bool = False) -> None:
+    def __init__(
+        self,
+        n: int,
+        degree: int,
+        basis: str = "chebyshev",
+        zero: bool = False,
+        rays_add: bool = True,
+        weighted: bool = False,
+    ) -> None:
         torch.manual_seed(n + 10 * degree)
         self.topology = graph()
         inputs = [v.vertex, v.first, v.second, cosine]
@@ -59,18 +67,27 @@ class Case:
         on_rays = torch.randn(len(rays), 2 * CHANNELS, dtype=torch.float64)
         self.leaves = [each.requires_grad_() for each in (rays, rows, on_rays)]
         self.leaves.append(self.form.coefficients)
+        self.rays_add, self.weighted = rays_add, weighted
 
     def fast(self, to: str = "node", unit: bool = True) -> Tensor:
         rays, rows, on_rays, _ = self.leaves
         vectors = direction(rays) if unit else torch.tanh(rays)
-        return Moments(self.topology, vectors, unit).product(self.form, rows, on_rays, to)
+        added = on_rays if self.rays_add else None
+        moments = Moments(self.topology, vectors, unit)
+        return moments.product(self.form, rows, added, to, self.weight())
+
+    def weight(self) -> Tensor | None:
+        """Of each ray, a function of its length."""
+        return self.leaves[0].square().sum(1, keepdim=True).cos() if self.weighted else None
 
     def listed(self, to: str = "node", unit: bool = True) -> Tensor:
         """Every ordered pair of different rays of a vertex, one by one."""
         rays, rows, on_rays, coefficients = self.leaves
         vectors = direction(rays) if unit else torch.tanh(rays)
         vertex, other = self.topology.ray_vertex, self.topology.ray_neighbour
-        both = rows[2 * vertex] + rows[2 * other + 1] + on_rays
+        both = rows[2 * vertex] + rows[2 * other + 1]
+        both = both + on_rays if self.rays_add else both
+        both = both * self.weight() if self.weighted else both
         every = itertools.permutations(range(len(vertex)), 2)
         first, second = torch.tensor([(r, s) for r, s in every if vertex[r] == vertex[s]]).T
         t = (vectors[first] * vectors[second]).sum(1, keepdim=True)
@@ -128,12 +145,28 @@ def test_kinds_of_vectors(kind: str, few: float, to: str, monkeypatch: pytest.Mo
     assert (split == 0, split == groups) == (few == 0.0, few == 1e9)
 
 
+@pytest.mark.parametrize("to", ["node", "ray"])
+@pytest.mark.parametrize("few", [0.0, 1.0, 1e9], ids=["moments", "both", "pairs"])
+@pytest.mark.parametrize("kind", ["unit", "any length", "a ray of length zero", "weighted"])
+@pytest.mark.parametrize("joined", [0, 256])
+def test_nodes_alone(
+    joined: int, kind: str, few: float, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where rays add nothing of their own; with weights of the rays, too."""
+    monkeypatch.setattr(moments_module, "FEW", few)
+    monkeypatch.setattr(stars_module, "JOINED", joined)
+    zero = kind == "a ray of length zero"
+    case = Case(3, 3, zero=zero, rays_add=False, weighted=kind == "weighted")
+    case.check(to, unit=kind != "any length")
+
+
 @pytest.mark.parametrize("few", [0.0, 1e9], ids=["moments", "pairs"])
 def test_tiles(few: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """One vertex at a time gives the same."""
     monkeypatch.setattr(moments_module, "FEW", few)
     with using_policy(tile=1):
         Case(3, 3).check()
+        Case(3, 3, rays_add=False).check()
 
 
 def test_small_groups_join_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

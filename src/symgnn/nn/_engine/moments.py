@@ -118,7 +118,7 @@ class Moments:
         self, form: Separable, dtype: torch.dtype, weight: Tensor | None = None
     ) -> tuple[Geometry, Layout]:
         """What depends on the vectors and their weights alone, made once for all layers."""
-        key = (form.degree, form.basis, dtype, weight)
+        key = (form.degree, form.basis, dtype, weight)  # a tensor is a key by identity
         if key not in self._made:
             self._made[key] = self._make(form, dtype, weight)
         return self._made[key]
