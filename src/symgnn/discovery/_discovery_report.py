@@ -248,8 +248,9 @@ class DiscoveryReport:
         return write_whole(path, text.encode("utf-8"))
 
     def __str__(self) -> str:
+        dimensions = "dimension" if self.dimension == 1 else "dimensions"
         lines = [
-            f"{self.graphs} graphs in {self.dimension} dimensions, {self.task.level} "
+            f"{self.graphs} graphs in {self.dimension} {dimensions}, {self.task.level} "
             f"{self.task.kind} of {', '.join(self.task.targets)}",
             "",
             f"{'transformations':24}{'targets':11}{'error':>8}  {'90 % interval':16}{'p':>8}   "

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 from torch_geometric.data import Data
 
 from symgnn.data import Task
+from symgnn.discovery._given_data import LEAST_GRAPHS
 from symgnn.discovery._packing import Pack
 
 #: At most so many rows of nodes or edges are fitted, the same number from each graph.
@@ -63,6 +64,12 @@ def target_rows(graphs: Sequence[Data], task: Task, pack: Pack, generator: Gener
         elif task.place == "node":
             ends = torch.stack([chosen, chosen])
         nodes.append(ends + start)
+    labelled = sum(len(rows) > 0 for rows in found)
+    if labelled < LEAST_GRAPHS:
+        raise ValueError(
+            f"y: {labelled} of {len(graphs)} graphs have a target that is a number; "
+            f"at least {LEAST_GRAPHS} are needed to say anything"
+        )
     y = torch.cat(found)
     if task.kind == "classification":
         y = torch.nn.functional.one_hot(y, len(task.classes)).double()
