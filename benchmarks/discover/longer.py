@@ -10,13 +10,14 @@ train on, 200 to choose by, 500 to test), MNIST (800, 100, 300 superpixel graphs
 polytopes (60 copies of each solid under orthogonal maps) and G2, both divided at random: three
 fifths, a fifth, a fifth. The networks are those of NETWORKS (of MOVING for coordinates), less those
 of LEFT_OUT, which differ little from another one on that set or need more than the budget for an
-epoch (angles of superpixels). Each is trained by `symgnn.fit` with
-its default settings but for 3 layers of width 32, gradients clipped at 1, a cosine schedule and two
-initialisations in one computation. The budget is the same for all networks of a set: 10 s of
-processor time for both initialisations (4 s for polytopes and G2); the number of epochs is what
-one epoch, timed when it is run a second time, allows, at most 300. The weights of the best
-validation are tested: mean absolute error for regression, mean squared error for coordinates, error
-rate for classes of graphs, 1 - F1 for edges.
+epoch (angles of superpixels and of complete graphs). Each is trained by `symgnn.fit` with
+its default settings but for 3 layers of width 32, gradients clipped at 1, a cosine schedule,
+batches of 16 graphs (8 of TSP and MNIST) and two initialisations in one computation. The budget is
+the same for all networks of a set: 12 s of processor time for both initialisations (5 s for
+polytopes and G2); the number of epochs is what an epoch of a quarter of the graphs, timed when it is
+run a second time, allows, at most 300. The weights of the best validation are tested: mean absolute
+error for regression, mean squared error for coordinates, cross-entropy for classes of graphs and
+edges (a trial of three epochs of TSP left F1 at 0: it says nothing so early).
 
 There is no criterion. What is told: the mean of the two initialisations of each network, and whether
 the advised network is the best, or as near to it as the two initialisations of either are to each
@@ -59,10 +60,10 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     "qm9-homo": ("stgn", "sdgn"),
     "qm9-mu": ("stgn", "sdgn"),
     "qm9-r2": ("stgn", "sdgn"),
-    "tsp": ("stgn", "dgn, moved"),
+    "tsp": ("stgn", "dgn, moved", "agn", "combined", "cgn"),
     "mnist": ("dgn, moved", "agn", "combined", "cgn"),
 }
-SECONDS, FEW_SECONDS, MOST_EPOCHS = 10.0, 4.0, 300
+SECONDS, FEW_SECONDS, MOST_EPOCHS = 12.0, 5.0, 300
 
 
 def qm9(target: str) -> Callable[[Path, Path], Any]:
@@ -99,14 +100,16 @@ SETS: dict[str, Callable[[Path, Path], Any]] = {
 }
 
 
-def trained(splits: Any, model: dict[str, Any], seconds: float) -> dict[str, Any]:
+def trained(splits: Any, model: dict[str, Any], seconds: float, batch: int) -> dict[str, Any]:
     """The test metrics of two initialisations, each as long as the budget allows."""
     model = {**model, "hidden": 32, "layers": 3}
-    given = {"seeds": 2, "clip": 1.0, "schedule": "cosine", "progress": False}
-    symgnn.fit(splits, model, epochs=1, **given)  # the first one also loads code
+    given = {"seeds": 2, "clip": 1.0, "schedule": "cosine", "progress": False, "batch_size": batch}
+    quarter = [splits.train[k] for k in range(len(splits.train) // 4)]
+    few = symgnn.data.Splits(quarter, quarter[:4], quarter[:4], splits.task)
+    symgnn.fit(few, model, epochs=1, **given)  # the first one also loads code
     begin = time.process_time()
-    symgnn.fit(splits, model, epochs=1, **given)
-    one = time.process_time() - begin
+    symgnn.fit(few, model, epochs=1, **given)
+    one = 4 * (time.process_time() - begin)
     epochs = max(1, min(MOST_EPOCHS, int(seconds / one)))
     begin = time.process_time()
     run = symgnn.fit(splits, model, epochs=epochs, **given)
@@ -125,7 +128,8 @@ def main(folder: Path, cache: Path, path: Path, names: list[str]) -> None:
         for network, model in (MOVING if name == "nbody" else NETWORKS).items():
             if network in rows or network in LEFT_OUT.get(name, ()):
                 continue
-            rows[network] = trained(splits, model, FEW_SECONDS if few else SECONDS)
+            batch = 8 if name in ("tsp", "mnist") else 16
+            rows[network] = trained(splits, model, FEW_SECONDS if few else SECONDS, batch)
             print(name, network, rows[network], flush=True)
             write_json(path, {"sets": found, "environment": environment()})
 

@@ -2,8 +2,8 @@
 
     python benchmarks/discover/trained_rungs.py docs/results/discover/trained-rungs.json
 
-Protocol. Three planted truths (`planted.py`, seed 31, 500 graphs, noise of 0.1 deviations): edge
-lengths and angles on clouds in space, heights on clouds in the plane. The networks
+Protocol. Two planted truths (`planted.py`, seed 31, 500 graphs, noise of 0.1 deviations): angles on
+clouds in space, heights on clouds in the plane. The networks
 of NETWORKS stand for the rungs: 2 layers of width 32, two initialisations in one computation by
 `symgnn.fit`, 240 graphs to train on, 60 to choose the weights by, 200 to compare on, gradients
 clipped at 1, a cosine schedule, 6 s of processor time each. The prediction is the mean of the two
@@ -40,7 +40,6 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "cgn": {"block": "cgn"},
 }
 SETS = (
-    ("cloud-3d", "edge lengths"),
     ("cloud-3d", "angles"),
     ("cloud-2d", "heights"),
 )
@@ -95,7 +94,8 @@ def trained(graphs: list[Any]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]
     given = {"seeds": 2, "clip": 1.0, "schedule": "cosine", "progress": False}
     for name, model in NETWORKS.items():
         model = {**model, "hidden": 32, "layers": 2}
-        symgnn.fit(splits, model, epochs=1, **given)  # the first one also loads code
+        if len(losses) == 1:
+            symgnn.fit(splits, model, epochs=1, **given)  # the first one also loads code
         begin = time.process_time()
         symgnn.fit(splits, model, epochs=1, **given)
         epochs = max(1, min(MOST_EPOCHS, int(SECONDS / (time.process_time() - begin))))

@@ -92,6 +92,7 @@ def test_errors_of_less_than_a_hundredth_are_none() -> None:
     table = losses(blind=1.0, lengths=1e-15, angles=9e-15)
     found = compare(table, ["blind", "angles"], "blind")
     assert (found.ratio, found.interval, found.share) == (1.0, (1.0, 1.0), 0.0)
+    assert found.p_value == 1.0
     assert verdict_of(found, found.p_value) == "kept"
     table = losses(blind=1.0, lengths=1e-15, angles=9e-4)
     found = compare(table, ["blind", "angles"], "blind")

@@ -79,7 +79,7 @@ def compare(
         _ends(ratios),
         float(_share(worse.mean(), best.mean(), blind.mean())),
         _ends(shares),
-        p_of_difference(worse - best),
+        1.0 if float(worse.mean()) <= NEGLIGIBLE else p_of_difference(worse - best),
     )
 
 
