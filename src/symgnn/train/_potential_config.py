@@ -17,7 +17,7 @@ CUTOFF, RADIAL = 5.5, 20
 #: forces, and a rate that falls to 0.
 TRAINING: dict[str, Any] = {
     "batch_size": 8,
-    "learning_rate": 3e-3,
+    "learning_rate": 5e-3,
     "schedule": "cosine",
     "target_weights": {"forces": 10.0},
 }
