@@ -13,6 +13,7 @@ from symgnn.audit import audit
 from symgnn.data._rescaling import at_scale
 from symgnn.geometry import Inversion, Reflection, Rotation, Translation
 from symgnn.graphs import AddTopology, Topology
+from symgnn.graphs.rays import _shifts
 from symgnn.nn import ARCHITECTURES, PEERS, build
 from symgnn.train._loader import GraphDataset
 
@@ -252,3 +253,16 @@ def test_the_audit_of_a_cell() -> None:
     report = audit(model_of("combined"), crystal(), elements=2)
     assert report.holds("E(n)"), str(report)
     assert report.findings["inversion"].verdict == "unmeasured"
+
+
+def test_numbers_of_shifts_are_those_of_unique_rows() -> None:
+    random = torch.Generator().manual_seed(0)
+    for columns in (1, 2, 3):
+        shift = torch.randint(-1, 2, (50, columns), generator=random) * torch.tensor(1.7)
+        both = torch.cat([shift, -shift]) + 0.0
+        different, number = both.unique(dim=0, return_inverse=True)
+        found, count = _shifts(torch.zeros(2, 50, dtype=torch.long), shift)
+        assert count == len(different)
+        assert torch.equal(found.flatten(), number)
+    found, count = _shifts(torch.zeros(2, 0, dtype=torch.long), torch.zeros(0, 3))
+    assert (found.shape, count) == ((2, 0), 1)

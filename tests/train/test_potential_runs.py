@@ -89,14 +89,14 @@ def test_every_block_is_trained_with_defaults_that_fit(block: str) -> None:
     model |= {} if block in ("cgn", "sdgn") else {"cutoff": 3.0}
     data = {"radius": 3.0} if block in ("cgn", "sdgn") else None
     data = None if data is None else {**data, "fractions": (0.6, 0.2, 0.2)}
-    # without a cutoff of the network, that of the graphs is 5 A
+    # without a cutoff of the network, that of the graphs is 5.5 A
     settings = {**QUICK, "epochs": 1}
     if data is None:
         run = symgnn.fit(emt_frames(10), model, targets=["energy", "forces"], **settings)
         assert run.config.model["envelope"] is True
         assert run.config.model["graph_state"] is False
         return
-    with pytest.raises(ValueError, match=r"data\.radius: is 3\.0, below model\.cutoff, 5\.0"):
+    with pytest.raises(ValueError, match=r"data\.radius: is 3\.0, below model\.cutoff, 5\.5"):
         symgnn.fit(emt_frames(10), model, targets=["energy", "forces"], data=data, **settings)
 
 

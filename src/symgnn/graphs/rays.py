@@ -95,8 +95,12 @@ def _shifts(edge_index: Tensor, shift: Tensor | None) -> tuple[Tensor, int]:
     if shift is None:
         return torch.zeros_like(edge_index), 1
     both = torch.cat([shift, -shift]) + 0.0  # a negative zero is a zero
-    different, number = both.unique(dim=0, return_inverse=True)
-    return number.view(2, -1), max(len(different), 1)
+    number, count = both.new_zeros(len(both), dtype=torch.long), 1
+    for column in both.unbind(1):  # as unique(dim=0), which is slow
+        values, place = column.contiguous().unique(return_inverse=True)
+        different, number = (number * len(values) + place).unique(return_inverse=True)
+        count = max(len(different), 1)
+    return number.view(2, -1), count
 
 
 def _by_rank(

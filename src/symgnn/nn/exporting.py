@@ -109,7 +109,7 @@ def export(model: Model | Potential, example: Data) -> ExportedProgram:
 def exported(
     model: Model | Potential, example: Data, wrap: Callable[[Exportable], nn.Module]
 ) -> ExportedProgram:
-    """As :func:`export`, of a module that calls the model: `wrap` makes it, with the same inputs."""
+    """As :func:`export`, of a module with the same inputs that `wrap` makes."""
     if not isinstance(model, Model | Potential):
         raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")
     whole, model = model, model.model if isinstance(model, Potential) else model

@@ -22,7 +22,7 @@ from symgnn.nn.build import BUILD_OPTIONS, DEEP, build, network_named
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import Network
 from symgnn.train._config_errors import in_section
-from symgnn.train._potential_config import for_potential
+from symgnn.train._potential_config import for_potential, training_of_potential
 from symgnn.train._run_data import known_keys
 from symgnn.train._settings import Training
 
@@ -133,7 +133,7 @@ def resolve(given: Any, overrides: Sequence[str] = ()) -> Config:
     for name in ("data", "model"):
         if not sections.get(name):
             raise ValueError(f"{name}: is missing; give this section")
-    train = training(sections.get("train", {}))
+    train = training(training_of_potential(sections.get("train", {})))
     data, model = for_potential(
         sections["data"], sections["model"], train.targets, reads="path" in sections["data"]
     )

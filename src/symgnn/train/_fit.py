@@ -21,7 +21,7 @@ from symgnn.data.files._atoms import is_atoms
 from symgnn.nn import Model
 from symgnn.report._run_page import print_metrics, write_run_report
 from symgnn.train._config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
-from symgnn.train._potential_config import for_potential
+from symgnn.train._potential_config import for_potential, training_of_potential
 from symgnn.train._trained_run import Run
 from symgnn.train._training import finish, train
 
@@ -72,7 +72,7 @@ def fit(
         >>> value.shape
         torch.Size([1, 5])
     """
-    known = training(settings)
+    known = training(training_of_potential(settings))
     options, described = for_potential(
         dict(data or {}), model_section(model), known.targets, reads=_reads(graphs)
     )

@@ -12,7 +12,28 @@ from symgnn.nn.separable import conformal_product
 from symgnn.nn.variants import SEPARABLE
 
 #: How far atoms see each other, in Angstrom, and how many radial functions they read.
-CUTOFF, RADIAL = 5.0, 8
+CUTOFF, RADIAL = 5.5, 20
+#: How potentials are trained if nothing else is said: small batches, as one configuration has many
+#: forces, and a rate that falls to 0.
+TRAINING: dict[str, Any] = {
+    "batch_size": 8,
+    "learning_rate": 5e-3,
+    "schedule": "cosine",
+    "target_weights": {"forces": 10.0},
+}
+#: Options that the record of a run always has; those that it lacks are newer than the run.
+RECORDED = {"block", "node_types", "mlp_layers", "engine"}
+
+
+def training_of_potential(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `train` with the defaults of a potential, if it has targets of one."""
+    targets = given.get("targets")
+    if not isinstance(targets, list | tuple):
+        return dict(given)
+    defaults = dict(TRAINING)
+    if "forces" not in targets:
+        del defaults["target_weights"]
+    return {**defaults, **given}
 
 
 def for_potential(
@@ -32,11 +53,11 @@ def for_potential(
         reads: Whether graphs are made of files or atoms, not given as graphs.
     """
     data, model = dict(data), dict(model)
-    if targets is None:
+    if targets is None or model.keys() >= RECORDED:
         return data, model
     block = model.get("block")
     cutoff = model.get("cutoff", CUTOFF)
-    defaults: dict[str, Any] = {"node_types": "atoms", "graph_state": False}
+    defaults: dict[str, Any] = {"node_types": "atoms", "graph_state": False, "residual": True}
     spec = {**ARCHITECTURES, **SEPARABLE}.get(str(block).lower())
     if spec is not None:
         home = {each.of if isinstance(each, Reduction) else each.home for each in spec.all_inputs}
@@ -45,6 +66,8 @@ def for_potential(
             defaults |= {"cutoff": cutoff, "envelope": True}
         if theta in home:
             defaults["cosines"] = True
+        if spec.angle and d2 in {each.home for each in spec.edge}:
+            defaults["ray_lengths"] = True
         if d2 in home and smooth:
             defaults["radial"] = RADIAL
     elif str(block).lower() in PEERS:

@@ -27,8 +27,8 @@ ABOUT = "symgnn.json"
 class InUnits(nn.Module):
     """A network between the units of its source and those of its targets, as a run predicts.
 
-    It takes what :class:`symgnn.nn.exporting.Exportable` takes, with lengths as the source has them,
-    and gives probabilities of classes, or targets in their units in float64.
+    It takes what :class:`symgnn.nn.exporting.Exportable` takes, with lengths as its source has
+    them, and gives probabilities of classes, or targets in their units in float64.
     """
 
     mean: Tensor

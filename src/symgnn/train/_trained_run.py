@@ -35,7 +35,6 @@ from symgnn.train._missing import may_miss
 from symgnn.train._outcomes import Outcomes
 from symgnn.train._potential_export import export_potential
 from symgnn.train._potential_rows import PotentialRows
-from symgnn.train._program_export import export_model
 from symgnn.train._prepare import (
     Facts,
     check_answers,
@@ -44,6 +43,7 @@ from symgnn.train._prepare import (
     make_model,
 )
 from symgnn.train._pretrained import PRETRAINED, read_pretrained
+from symgnn.train._program_export import export_model
 from symgnn.train._run_record import read_run, write_record
 from symgnn.train._to_graphs import to_graphs
 
