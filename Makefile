@@ -68,7 +68,7 @@ docs-pictures: $(VENV)/.installed-all ## draw the pictures of the documentation 
 	$(BIN)/python docs/make_start_picture.py
 	$(BIN)/python docs/make_recording.py
 
-package: $(VENV)/.torch ## build the wheel and the sdist into dist/, install the wheel into a new environment and try it
+package: $(VENV)/.torch $(VENV)/.uv ## build the wheel and the sdist into dist/, try the wheel in new environments, with each extra alone
 	rm -rf dist build/package
 	@$(PIP) install build
 	$(BIN)/python -m build
@@ -77,6 +77,7 @@ package: $(VENV)/.torch ## build the wheel and the sdist into dist/, install the
 	@build/package/bin/python -m pip --disable-pip-version-check -q -q install dist/*.whl
 	cd build/package && bin/symgnn --version && bin/symgnn explore --help > /dev/null
 	cd build/package && bin/python -c 'import symgnn; print(symgnn.load("qm9-homo"))'
+	UV_FIND_LINKS=$${UV_FIND_LINKS:-$$PIP_FIND_LINKS} $(BIN)/python tools/try_extras.py dist/*.whl $(TORCH)
 
 clean: ## remove .venv, builds and caches
 	rm -rf $(VENV) .venv-minimum .venv-newest build dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis
