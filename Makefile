@@ -6,6 +6,11 @@ PYTHON  ?= python3
 TORCH   ?= torch==2.13.0
 # parallel test processes
 WORKERS ?= 2
+# what to test in other environments; everything if empty
+TESTS   ?=
+
+# the packages whose coverage is counted
+CORE := geometry graphs nn train audit
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -14,7 +19,7 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check -q -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo test lint format docs docs-pictures package clean
+.PHONY: help run demo test test-minimum test-newest coverage lint format docs docs-pictures package clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +32,23 @@ demo: $(VENV)/.installed-plot ## measure the symmetry of every block on the five
 
 test: lint ## check style and types, then run the tests
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(WORKERS)
+
+# Other versions of other packages warn of other things: there, only our own warnings are errors.
+OUR_WARNINGS = -o filterwarnings="$$(printf 'default\nerror:::symgnn')"
+
+test-minimum: $(VENV)/.uv ## run the tests with the oldest versions that pyproject.toml allows, in .venv-minimum
+	$(BIN)/uv venv -q --clear --python $(PYTHON) .venv-minimum
+	$(BIN)/uv pip install -q --python .venv-minimum/bin/python --resolution lowest-direct -e '.[test]'
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} .venv-minimum/bin/python -m pytest -n $(WORKERS) $(OUR_WARNINGS) $(TESTS)
+
+test-newest: $(VENV)/.uv ## run the tests with the newest versions of everything, in .venv-newest
+	$(BIN)/uv venv -q --clear --python $(PYTHON) .venv-newest
+	$(BIN)/uv pip install -q --python .venv-newest/bin/python --upgrade -e '.[test]'
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} .venv-newest/bin/python -m pytest -n $(WORKERS) $(OUR_WARNINGS) $(TESTS)
+
+coverage: $(VENV)/.installed-dev ## count the lines that the tests of the core packages reach
+	@$(PIP) install pytest-cov
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(WORKERS) $(CORE:%=tests/%) $(CORE:%=--cov=symgnn.%)
 
 lint: $(VENV)/.installed-dev ## check style (ruff), types (mypy) and the direction of imports (import-linter)
 	$(BIN)/ruff check .
@@ -46,7 +68,7 @@ docs-pictures: $(VENV)/.installed-all ## draw the pictures of the documentation 
 	$(BIN)/python docs/make_start_picture.py
 	$(BIN)/python docs/make_recording.py
 
-package: $(VENV)/.torch ## build the wheel and the sdist into dist/, install the wheel into a new environment and try it
+package: $(VENV)/.torch $(VENV)/.uv ## build the wheel and the sdist into dist/, try the wheel in new environments, with each extra alone
 	rm -rf dist build/package
 	@$(PIP) install build
 	$(BIN)/python -m build
@@ -55,9 +77,10 @@ package: $(VENV)/.torch ## build the wheel and the sdist into dist/, install the
 	@build/package/bin/python -m pip --disable-pip-version-check -q -q install dist/*.whl
 	cd build/package && bin/symgnn --version && bin/symgnn explore --help > /dev/null
 	cd build/package && bin/python -c 'import symgnn; print(symgnn.load("qm9-homo"))'
+	UV_FIND_LINKS=$${UV_FIND_LINKS:-$$PIP_FIND_LINKS} $(BIN)/python tools/try_extras.py dist/*.whl $(TORCH)
 
 clean: ## remove .venv, builds and caches
-	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-minimum .venv-newest build dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests docs benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- installing: a file per step, so that nothing is installed twice
@@ -72,6 +95,11 @@ $(VENV)/.torch: | $(VENV)/.created
 	@$(BIN)/python -c 'import torch' 2>/dev/null || { \
 	  echo "installing $(TORCH) into $(VENV), a few minutes the first time"; \
 	  $(PIP) install $(TORCH); }
+	@touch $@
+
+# it finds the oldest versions that are allowed
+$(VENV)/.uv: | $(VENV)/.created
+	@$(PIP) install uv
 	@touch $@
 
 # pip 21.3 is the first that installs a pyproject.toml package as editable

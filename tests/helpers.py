@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
+import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -12,6 +13,9 @@ from torch_geometric.data import Batch, Data
 from symgnn.geometry import TRANSFORMATIONS, NoSuchTransformation, Permutation, Transformation
 from symgnn.nn import ARCHITECTURES, Model, Spec, build
 
+COMPILES = pytest.mark.skipif(
+    torch.__version__ < "2.13", reason="torch.compile records these networks from PyTorch 2.13 on"
+)
 FEATURES = {"node_features": 2, "edge_features": 2, "graph_features": 2}
 
 

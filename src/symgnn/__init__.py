@@ -1,6 +1,6 @@
 """Graph networks with exactly the symmetry that your data has."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 from typing import TYPE_CHECKING
 

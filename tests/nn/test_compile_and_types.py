@@ -9,6 +9,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch_geometric.data import Batch, Data
 
 import symgnn
+from helpers import COMPILES
 from nn.manners_cases import small, solids
 from symgnn.graphs import Topology
 from symgnn.nn import ARCHITECTURES
@@ -20,6 +21,7 @@ def prepared(model: symgnn.nn.Model, batch: Batch) -> Batch:
     return batch
 
 
+@COMPILES
 @pytest.mark.parametrize(
     ("name", "psi"),
     [
@@ -42,6 +44,7 @@ def test_compile_without_graph_breaks(name: str, psi: str) -> None:
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+@COMPILES
 def test_compiled_movements_stay_whole_both_ways() -> None:
     """The compiler would make slow additions of them; an exported program needs no symgnn."""
     model, graphs = small("agn"), []
@@ -64,6 +67,7 @@ def test_compiled_movements_stay_whole_both_ways() -> None:
     assert "symgnn" not in {str(n.target).partition(".")[0] for n in exported.graph.nodes}
 
 
+@COMPILES
 def test_compiled_transforms() -> None:
     """Transforms of torch.func inside what is compiled."""
     model = small("agn", layers=1)
@@ -99,6 +103,7 @@ def test_forward_mode_without_torch_func() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
 
 
+@COMPILES
 def test_compile_without_a_topology_says_what_to_do() -> None:
     model = small("agn", layers=1)
     torch._dynamo.reset()
@@ -107,6 +112,7 @@ def test_compile_without_a_topology_says_what_to_do() -> None:
         compiled(ring(6))
 
 
+@COMPILES
 def test_compile_with_the_default_backend() -> None:
     """Inductor needs a C++ compiler; where there is none, this says so."""
     model = small("agn", layers=1)

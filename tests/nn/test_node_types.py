@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from helpers import train_ensemble
+from helpers import COMPILES, train_ensemble
 from nn.peers import molecules
 from symgnn.nn import ARCHITECTURES, PEERS, EGNNMap, Spec, build
 from symgnn.nn.inputs import d2, e, reduce, v
@@ -144,6 +144,7 @@ def test_networks_with_types_of_their_own(name: str) -> None:
     assert set(PEERS) == {"egnn", "isogcn", "schnet", "dimenet", "dimenet++"}
 
 
+@COMPILES
 def test_types_under_transforms() -> None:
     """Chunks, vmap over initialisations, and the compiler."""
     batch = molecules(torch.float64)

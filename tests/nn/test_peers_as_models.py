@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 import symgnn
-from helpers import train_ensemble
+from helpers import COMPILES, train_ensemble
 from nn.peer_cases import TOLERANCE, difference
 from nn.peers import molecules
 from symgnn.geometry import TRANSFORMATIONS
@@ -166,6 +166,7 @@ def of_name(name: str, **options) -> tuple[nn.Module, Batch]:
     return model, batch
 
 
+@COMPILES
 @pytest.mark.parametrize("name", SYMMETRY)
 def test_compile_and_export(name: str) -> None:
     torch.manual_seed(0)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from helpers import COMPILES
 from nn.oracle_blocks import BLOCKS
 from nn.oracle_cases import Case, disagreement, leaves, results
 from nn.separable_oracle import ConformalOracle, SeparableOracle
@@ -274,6 +275,7 @@ def test_export(name: str, tmp_path: Path) -> None:
     assert torch.allclose(found, model(other), rtol=1e-10, atol=1e-12)
 
 
+@COMPILES
 @pytest.mark.parametrize("name", ["agn-separable", "agn-to-edges-separable", "cgn-separable"])
 def test_compile(name: str) -> None:
     case = Product(name, "sum", graph="multigraph", chiral=True)

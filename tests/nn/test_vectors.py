@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from helpers import FEATURES, both_ways, bridge_edges, generic_edges, graph, random_model
+from helpers import COMPILES, FEATURES, both_ways, bridge_edges, generic_edges, graph, random_model
 from symgnn.audit import audit
 from symgnn.data import polytopes
 from symgnn.graphs import knn_graph
@@ -229,6 +229,7 @@ def test_seeds_autocast_and_types(task: str) -> None:
     assert build("dgn", task=task)(cloud()).dtype == torch.float64
 
 
+@COMPILES
 def test_compile_and_export() -> None:
     torch.manual_seed(0)
     batch = Batch.from_data_list(polytopes(3)[:3])

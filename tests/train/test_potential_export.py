@@ -18,6 +18,9 @@ from symgnn.cli import main
 from symgnn.nn import export
 from train.emt_frames import emt_frames
 
+EXPORTS = pytest.mark.skipif(
+    torch.__version__ < "2.12", reason="potentials can be exported from PyTorch 2.12 on"
+)
 ALONE = """
 import json, sys, torch
 extra = {"symgnn.json": ""}
@@ -31,6 +34,7 @@ torch.save((energy.detach(), -gradient, json.loads(extra["symgnn.json"])), sys.a
 """
 
 
+@EXPORTS
 @pytest.mark.parametrize("block", ["dgn", "combined", "combined-separable"])
 def test_programs_give_the_energies_and_forces_of_the_potential(block: str) -> None:
     model = potential(block).eval()
@@ -48,6 +52,7 @@ def test_programs_give_the_energies_and_forces_of_the_potential(block: str) -> N
         torch.testing.assert_close(-gradient, wanted.forces, rtol=1e-10, atol=1e-11)
 
 
+@EXPORTS
 def test_command_writes_a_file_that_runs_without_symgnn(tmp_path: Path) -> None:
     model = {"block": "dgn", "hidden": 4, "layers": 1, "cutoff": 3.4}
     settings = {"epochs": 1, "progress": False, "seeds": 2, "out": tmp_path / "run"}
@@ -65,3 +70,9 @@ def test_command_writes_a_file_that_runs_without_symgnn(tmp_path: Path) -> None:
     torch.testing.assert_close(forces, wanted.forces, rtol=1e-4, atol=1e-5)
     assert about["cutoff"] == 3.4
     assert json.dumps(about["elements"]) == "[29, 79]"
+
+
+def test_older_versions_of_torch_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", type(torch.__version__)("2.11.0"))
+    with pytest.raises(ValueError, match=r"torch: is 2.11.0, .* update PyTorch to 2.12 or newer"):
+        export(potential("dgn"), Batch())

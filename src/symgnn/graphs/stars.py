@@ -68,10 +68,10 @@ def _stars(topology: Topology) -> Stars:
     level = (degree[order].double().log() / math.log(SPREAD)).floor()
     _, count = torch.unique_consecutive(level, return_counts=True)
     side = degree[order][count.cumsum(0) - 1]  # the largest degree of each group
-    sizes = _joined(list(zip(count.tolist(), side.tolist(), strict=True)))
+    sizes = _joined([(int(n), int(most)) for n, most in zip(count, side, strict=True)])
     count, side = torch.tensor(sizes, dtype=torch.long, device=device).view(-1, 2).unbind(1)
     smallest = degree[order][count.cumsum(0) - count]
-    padded = (smallest < side).tolist()
+    padded = [bool(less) for less in smallest < side]  # under torch.func, tolist needs a new torch
     side = side.repeat_interleave(count)
     start = torch.empty_like(degree).index_copy(0, order, side.cumsum(0) - side)
     place = start[star] + rays - begin[star]

@@ -112,6 +112,11 @@ def exported(
     """As :func:`export`, of a module with the same inputs that `wrap` makes."""
     if not isinstance(model, Model | Potential):
         raise TypeError(f"model: is a {type(model).__name__}; give a model of symgnn.nn.build")
+    if isinstance(model, Potential) and torch.__version__ < "2.12":
+        raise ValueError(
+            f"torch: is {torch.__version__}, which cannot record potentials; update PyTorch to "
+            "2.12 or newer"
+        )
     whole, model = model, model.model if isinstance(model, Potential) else model
     chunk = getattr(model.engine, "chunk", None)
     if chunk is not None:

@@ -161,7 +161,7 @@ class Batches(Sampler):
 
 def mixed(*numbers: int) -> int:
     """One seed of several numbers."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) >> 1
 
 
 class WithTopology:
