@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from unittest import mock
 
+import ase.io
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,7 @@ from symgnn.audit._derivatives import derivative
 from symgnn.audit._structures import samples_of
 from symgnn.audit._targets import CalculatorTarget
 from symgnn.audit.adapters import neighbours
+from symgnn.cli import main
 from train.emt_frames import emt_frames
 
 calculators = pytest.importorskip("ase.calculators.calculator")
@@ -166,3 +169,20 @@ def test_calculator_of_a_run_in_a_cell() -> None:
         found = CalculatorTarget(calculator, atoms).call(samples_of(atoms)[0].graphs[0])
     assert list(found) == ["energy", "forces", "stress"]
     assert calls.call_count == 1
+
+
+@pytest.mark.slow
+def test_command_audits_a_potential_by_its_atoms(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    ase.io.write(tmp_path / "frames.xyz", emt_frames(10), format="extxyz")
+    model = {"block": "dgn", "hidden": 4, "layers": 1, "cutoff": 3.0}
+    settings = {"targets": ["energy", "forces"], "epochs": 1, "progress": False}
+    symgnn.fit(tmp_path / "frames.xyz", model, out=tmp_path / "run", **settings)
+    command = ["audit", str(tmp_path / "run"), "--elements", "2"]
+    assert main([*command, "--expect", "E(3)", "--expect", "permutations"]) == 0
+    said = capsys.readouterr().out
+    for name in ("forces", "stress", "lattice shifts", "equivalent cells", "supercell"):
+        assert f"- {name}: yes" in said, said
+    assert main([*command, "--radius", "3"]) == 2
+    assert "a potential joins atoms by itself" in capsys.readouterr().err
