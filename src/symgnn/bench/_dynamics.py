@@ -55,7 +55,7 @@ def theirs(name: str) -> Any:
     import torch.utils.data.dataloader as loader
 
     if not hasattr(loader, "T_co"):  # schnetpack 2.1 imports it, newer versions of PyTorch have not
-        loader.T_co = TypeVar("T_co", covariant=True)  # type: ignore[attr-defined, misc]
+        loader.T_co = TypeVar("T_co", covariant=True)  # type: ignore[attr-defined]
     try:
         import schnetpack as spk
         import schnetpack.atomistic
@@ -66,7 +66,7 @@ def theirs(name: str) -> Any:
     except ImportError:
         raise MissingError("schnetpack is not installed; pip install schnetpack") from None
 
-    class Given(SpkCalculator):  # type: ignore[misc]
+    class Given(SpkCalculator):
         """Of a network in memory."""
 
         def _load_model(self, model_file: Any) -> Any:
