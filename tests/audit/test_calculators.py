@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from unittest import mock
 
+import ase.io
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+import symgnn
 from audit.exhibit import crystal
 from symgnn.audit import audit
 from symgnn.audit._derivatives import derivative
+from symgnn.audit._structures import samples_of
+from symgnn.audit._targets import CalculatorTarget
 from symgnn.audit.adapters import neighbours
+from symgnn.cli import main
+from train.emt_frames import emt_frames
 
 calculators = pytest.importorskip("ase.calculators.calculator")
 
@@ -138,3 +146,43 @@ def test_neighbours_are_those_of_ase(pbc) -> None:
     assert {tuple(map(int, one)) for one in found} == {tuple(map(int, one)) for one in wanted}
     rays = pos[edge_index[1]] - pos[edge_index[0]] + vectors
     assert float(rays.norm(dim=1).max()) < 4.3
+
+
+# ---------------------------------------------------------------- ours
+
+
+def test_calculator_of_a_run_in_a_cell() -> None:
+    """In float32, with energies in float64: judged by the rounding of its network."""
+    atoms = emt_frames()[0].copy()
+    atoms.rattle(0.05, seed=1)
+    settings = {"targets": ["energy", "forces", "stress"], "epochs": 1, "progress": False}
+    model = {"block": "combined-separable", "hidden": 4, "layers": 1, "cutoff": 3.4}
+    calculator = symgnn.fit(emt_frames(10), model, **settings).calculator()
+    report = audit(calculator, atoms, groups="E(3)", elements=3, search=8)
+    assert report.as_expected, report
+    assert report.consistent, report
+    for name in ("forces", "stress", "lattice shifts", "equivalent cells", "supercell"):
+        assert report.checks[name].holds, report.checks[name]
+    assert any("the model is in float32" in warning for warning in report.warnings), report
+    calls = mock.Mock(side_effect=calculator.calculate)
+    with mock.patch.object(calculator, "calculate", calls):  # once for all properties
+        found = CalculatorTarget(calculator, atoms).call(samples_of(atoms)[0].graphs[0])
+    assert list(found) == ["energy", "forces", "stress"]
+    assert calls.call_count == 1
+
+
+@pytest.mark.slow
+def test_command_audits_a_potential_by_its_atoms(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    ase.io.write(tmp_path / "frames.xyz", emt_frames(10), format="extxyz")
+    model = {"block": "dgn", "hidden": 4, "layers": 1, "cutoff": 3.0}
+    settings = {"targets": ["energy", "forces"], "epochs": 1, "progress": False}
+    symgnn.fit(tmp_path / "frames.xyz", model, out=tmp_path / "run", **settings)
+    command = ["audit", str(tmp_path / "run"), "--elements", "2"]
+    assert main([*command, "--expect", "E(3)", "--expect", "permutations"]) == 0
+    said = capsys.readouterr().out
+    for name in ("forces", "stress", "lattice shifts", "equivalent cells", "supercell"):
+        assert f"- {name}: yes" in said, said
+    assert main([*command, "--radius", "3"]) == 2
+    assert "a potential joins atoms by itself" in capsys.readouterr().err

@@ -50,6 +50,7 @@ class Session:
     spread: dict[tuple[int, str], Tensor] = field(default_factory=dict)  # per channel
     constant: set[tuple[int, str]] = field(default_factory=set)  # which do not react
     jitter: dict[str, Tensor] = field(default_factory=dict)  # between equal calls, per channel
+    coarse: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # see coarse_rounding
     random: bool = False
     single: bool = False  # whether it computes in float32 inside, whatever it is given
     calls: int = 0
@@ -213,6 +214,18 @@ class Session:
         near = data.clone()
         near.pos = data.pos + eps * data.pos.abs().max() * noise
         return near
+
+    def coarse_rounding(self, case: Case, after: Values | Failure) -> dict[str, Tensor] | None:
+        """Where the target computes more coarsely than it is called, how much rounding to that
+        changes each output; measured once for each sample, as it takes several calls.
+        """
+        eps = self.target.coarsest(self.dtype)
+        if eps <= torch.finfo(self.dtype).eps or isinstance(after, Failure):
+            return None
+        sample = case.origin[0]
+        if sample not in self.coarse:
+            self.coarse[sample] = self.rounding(case, after, eps)
+        return self.coarse[sample]
 
     def rounding(
         self, case: Case, after: Values, eps: float | None = None, repeats: int = 2

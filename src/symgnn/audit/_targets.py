@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -130,8 +130,9 @@ class CalculatorTarget(Target):
         return torch.float32
 
     def coarsest(self, dtype: torch.dtype) -> float:
-        """The modules keep their type."""
-        own = main_type(t for module in self.modules for t in _tensors(module))
+        """The modules keep their type; that of their parameters, where they have any."""
+        own = main_type(t for module in self.modules for t in module.parameters())
+        own = own or main_type(t for module in self.modules for t in module.buffers())
         return max(torch.finfo(kind).eps for kind in (dtype, own) if kind is not None)
 
     def isolated(self, dtype: torch.dtype) -> AbstractContextManager[None]:
@@ -146,13 +147,14 @@ class CalculatorTarget(Target):
             atoms = atoms_of_graph(graph, self.atoms)
             if hasattr(self.calculator, "reset"):
                 self.calculator.reset()  # else it may answer for other atoms that are near
-            for name in list(self.properties):
+            # the stress first: with it, calculators have all else, and need not compute it again
+            for name in sorted(self.properties, key=lambda name: name != "stress"):
                 if name == "stress" and not is_periodic(graph):
                     continue
                 value = self._property(name, atoms)
                 if value is not None:
                     found.setdefault(name, []).append(value)
-        return {name: torch.cat(values) for name, values in found.items()}
+        return {name: torch.cat(found[name]) for name in UNITS if name in found}
 
     def _property(self, name: str, atoms: Any) -> Tensor | None:
         try:
@@ -166,11 +168,6 @@ class CalculatorTarget(Target):
         if name in ("energy", "magmom"):
             return array.reshape(1)
         return array.reshape(1, -1) if name in ("stress", "dipole") else array
-
-
-def _tensors(module: nn.Module) -> Iterator[Tensor]:
-    yield from module.parameters()
-    yield from module.buffers()
 
 
 def target_of(model: Any, atoms: Any = None, modules: Iterable[nn.Module] | None = None) -> Target:

@@ -103,7 +103,7 @@ def stands_out(
         after: The outputs after it.
         precision: Such as "float64".
     """
-    own: Mapping[str, torch.Tensor] | None = None
+    own = session.coarse_rounding(case, after)
     for name, (error, _) in session.errors(case, after).items():
         rounding = known[case.origin[0], name].rounding.get(precision)
         usual = rounding if rounding is not None and rounding.shape == error.shape else 0.0

@@ -1,6 +1,7 @@
 """Steps of molecular dynamics of 1,000 atoms: our calculator, and schnetpack's own.
 
-Both have the same width, layers, cutoff and skin, in float32, and weights as they are drawn.
+Both have the same width, layers, cutoff and skin, in float32, and weights as they are drawn. Their
+energies are scaled down, as forces of networks that are not trained would tear the crystal apart.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ WIDTH, LAYERS, CUTOFF, SKIN = 64, 3, 5.0, 0.5
 #: Ours beside a network of schnetpack that reads as much: lengths, or directions too.
 PAIRS = {"dgn": "SchNet", "combined-separable": "PaiNN"}
 FASTER = 2.0
+#: The energy that an output of 1 stands for, in eV.
+SCALE = 1e-3
 
 
 def copper(cells: tuple[int, int, int]) -> Any:
@@ -43,7 +46,7 @@ def ours(block: str) -> Any:
     given |= {"layers": LAYERS, "cutoff": CUTOFF}
     _, model = for_potential({}, given, ["energy", "forces"], reads=False)
     torch.manual_seed(0)
-    potential = Potential(build(model.pop("block"), task="node", **model))
+    potential = Potential(build(model.pop("block"), task="node", **model), scale=SCALE)
     return calculator_of([potential], cutoff=CUTOFF, elements=[29], skin=SKIN)
 
 
@@ -52,7 +55,7 @@ def theirs(name: str) -> Any:
     import torch.utils.data.dataloader as loader
 
     if not hasattr(loader, "T_co"):  # schnetpack 2.1 imports it, newer versions of PyTorch have not
-        loader.T_co = TypeVar("T_co", covariant=True)  # type: ignore[attr-defined, misc]
+        loader.T_co = TypeVar("T_co", covariant=True)  # type: ignore[attr-defined]
     try:
         import schnetpack as spk
         import schnetpack.atomistic
@@ -63,7 +66,7 @@ def theirs(name: str) -> Any:
     except ImportError:
         raise MissingError("schnetpack is not installed; pip install schnetpack") from None
 
-    class Given(SpkCalculator):  # type: ignore[misc]
+    class Given(SpkCalculator):
         """Of a network in memory."""
 
         def _load_model(self, model_file: Any) -> Any:
@@ -85,7 +88,7 @@ def theirs(name: str) -> Any:
     )
     found = spk.transform.MatScipyNeighborList(cutoff=CUTOFF)
     neighbours = spk.transform.SkinNeighborList(found, cutoff_skin=SKIN)
-    return Given(network.requires_grad_(False), neighbours, energy_unit="eV")
+    return Given(network.requires_grad_(False), neighbours, energy_unit=SCALE)
 
 
 def steps_of(calculator: Any, atoms: Any) -> Callable[[], None]:

@@ -67,16 +67,24 @@ def run(options: argparse.Namespace) -> int:
 
         trained = load(options.target)
     model = load_model(options.target) if trained is None else trained.model
+    energies = trained is not None and trained.task.level == "potential"
+    if trained is not None and energies:  # with stress, supercells and all that needs the atoms, not one graph of them
+        model = trained.calculator(precision="64")
     if options.rerun is not None:
         return _rerun(model, options.rerun)
-    if trained is not None:
+    if energies:
+        if options.radius is not None:
+            raise ValueError("--radius: a potential joins atoms by itself; leave it out")
+        data = _atoms(trained, options.data)
+    elif trained is not None:
         data = trained.example(options.data)
     elif options.data is None:
         raise ValueError("--data: is missing; pass a file with a graph")
     else:
         data = read_graph(options.data)
     data = _joined(data, options.radius)
-    vectors = options.vector or [name for name in ("vel",) if trained and name in data]
+    known = trained is not None and not energies
+    vectors = options.vector or [name for name in ("vel",) if known and name in data]
     for group in options.expect:
         kinds_of(group)  # a wrong name is known before anything is measured
     report = audit(
@@ -97,6 +105,26 @@ def run(options: argparse.Namespace) -> int:
         if not answer:
             sys.stderr.write(f"symgnn: {answer}\n")
     return 0 if all(answers) else 1
+
+
+def _atoms(trained: Any, file: Path | None) -> Any:
+    """The atoms of a file, or the first of the test set of a potential."""
+    from ase import Atoms
+
+    from symgnn.audit._loading import read_graph
+    from symgnn.data._rescaling import at_scale
+
+    if file is not None:
+        found = read_graph(file)
+        if not isinstance(found, Atoms):
+            raise ValueError(f"--data: {file} has no atoms; give a file that ASE reads")
+        return found
+    graph = at_scale(trained.splits().test[0], 1.0)
+    atoms = Atoms(graph.z.numpy(), graph.pos.numpy())
+    if graph.get("cell") is not None:
+        atoms.set_cell(graph.cell[0].numpy())
+        atoms.set_pbc(graph.pbc[0].numpy())
+    return atoms
 
 
 def _say(text: str) -> None:

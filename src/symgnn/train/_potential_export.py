@@ -46,17 +46,18 @@ def export_potential(
         edge_shift=torch.zeros(2, 3, dtype=dtype),
         z=torch.full((2,), elements[0]),
     )
+    names = ["pos", "edge_index", "edge_shift", "batch", "z"]
     about = {
         "cutoff": cutoff,
         "elements": list(elements),
         "dtype": str(dtype).removeprefix("torch."),
-        "inputs": ["pos", "edge_index", "edge_shift", "batch", "z"],
+        "inputs": names,
         "output": "energy of each graph in eV",
     }
     program = export(potential, example)
     if aoti:
         about["output"] = "energy of each graph in eV, forces in eV/A"
-        program = with_forces(program, about["inputs"], example)
+        program = with_forces(program, names, example)
     return save_program(program, out, about, aoti)
 
 
