@@ -34,12 +34,12 @@ def test_the_offset_is_where_the_hull_meets_the_axis() -> None:
 
 
 def p_values(target: str) -> dict[str, Any]:
-    """Of 100 pairs of points in the plane, with targets that keep what `target` says."""
+    """Of 200 pairs of points in the plane, with targets that keep what `target` says."""
     generator = torch.Generator().manual_seed(1)
     graphs = []
-    for _ in range(100):
+    for _ in range(200):
         pos = torch.randn(2, 2, generator=generator, dtype=torch.float64)
-        y = {"nothing": pos[:, 1].mean(), "motions": (pos[0] - pos[1]).norm()}[target]
+        y = {"nothing": (2 * pos[:, 1]).sin().mean(), "motions": (pos[0] - pos[1]).norm()}[target]
         graphs.append(Data(pos=pos, edge_index=LINE, y=y.reshape(1, 1)))
     known, task = with_task(graphs, "graph")
     packed = pack(known, generator)
@@ -50,10 +50,7 @@ def p_values(target: str) -> dict[str, Any]:
 def test_heights_are_found_to_depend_on_the_pose() -> None:
     found = p_values("nothing")
     assert found.pop("dilation") is None  # no isometry
-    assert all(p is not None for p in found.values())
-    assert found["rotation"] <= 0.05, found
-    assert found["reflection"] <= 0.05, found
-    assert found["translation"] <= 0.2, found  # moved clouds are further apart: less power
+    assert all(p <= 0.05 for p in found.values()), found
 
 
 def test_distances_are_not() -> None:
