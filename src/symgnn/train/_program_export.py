@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -164,6 +165,8 @@ def save_program(
             "aoti: needs a C++ compiler, such as g++, and there is none; install one, or leave "
             "--aoti out"
         )
-    torch._inductor.aoti_compile_and_package(program, package_path=str(out))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
+        torch._inductor.aoti_compile_and_package(program, package_path=str(out))
     out.with_suffix(".json").write_text(json.dumps(about, indent=1))
     return out
