@@ -1,6 +1,6 @@
 """The picture of `docs/atoms.md`: force errors of potentials at equal time, and learning curves.
 
-    python benchmarks/atoms/draw.py benchmarks/atoms/peers.json docs/pictures/atoms-peers.png
+python benchmarks/atoms/draw.py benchmarks/atoms/peers.json docs/pictures/atoms-peers.png
 """
 
 from __future__ import annotations

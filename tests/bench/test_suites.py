@@ -42,8 +42,14 @@ def counts(found: dict[str, Any]) -> tuple[int, int]:
 @pytest.mark.parametrize("name", COUNTS)
 def test_quick_runs(name: str) -> None:
     found = quick(name)
+    bounds, others = COUNTS[name]
+    if name == "atoms":  # two more, where schnetpack is there
+        lacking = [note for note in found["notes"] if "schnetpack is not installed" in note]
+        assert len(lacking) == len(found["notes"])
+        assert counts(found) == (bounds + 2 - len(lacking), others)
+        return
     assert found["notes"] == []
-    assert counts(found) == COUNTS[name]
+    assert counts(found) == (bounds, others)
 
 
 def test_every_suite_has_its_name() -> None:

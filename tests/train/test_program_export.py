@@ -121,3 +121,10 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert "ends with .pt2" in capsys.readouterr().err
     assert main(["export", str(tmp_path / "run"), str(tmp_path / "m.pt2"), "--seed", "9"]) == 2
     assert "the run has 1" in capsys.readouterr().err
+
+
+def test_compiling_needs_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = symgnn.fit(points(12, "graph"), {"block": "dgn", "hidden": 2}, epochs=1, progress=False)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(ValueError, match=r"aoti: needs a C\+\+ compiler"):
+        run.export(tmp_path / "m.pt2", aoti=True)

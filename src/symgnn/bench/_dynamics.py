@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch.utils.data import dataloader
 
 from symgnn.bench._measure import MissingError, Rounds, medians, paired
 from symgnn.bench._speed_claims import SpeedClaim
@@ -52,10 +53,8 @@ def ours(block: str) -> Any:
 
 def theirs(name: str) -> Any:
     """The calculator of schnetpack of one of its networks, with its neighbour list with a skin."""
-    import torch.utils.data.dataloader as loader
-
-    if not hasattr(loader, "T_co"):  # schnetpack 2.1 imports it, newer versions of PyTorch have not
-        loader.T_co = TypeVar("T_co", covariant=True)  # type: ignore[attr-defined]
+    if not hasattr(dataloader, "T_co"):  # schnetpack 2.1 imports it; newer PyTorch has it not
+        dataloader.T_co = TypeVar("T_co", covariant=True)  # type: ignore[attr-defined]
     try:
         import schnetpack as spk
         import schnetpack.atomistic

@@ -68,7 +68,9 @@ def run(options: argparse.Namespace) -> int:
         trained = load(options.target)
     model = load_model(options.target) if trained is None else trained.model
     energies = trained is not None and trained.task.level == "potential"
-    if trained is not None and energies:  # with stress, supercells and all that needs the atoms, not one graph of them
+    if (
+        trained is not None and energies
+    ):  # with stress, supercells and all that needs the atoms, not one graph of them
         model = trained.calculator(precision="64")
     if options.rerun is not None:
         return _rerun(model, options.rerun)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,8 @@ from symgnn.train._metrics import Scaler
 
 #: The file of facts inside an exported program.
 ABOUT = "symgnn.json"
+#: Those that AOTInductor may find.
+COMPILERS = ("g++", "clang++", "c++", "cl")
 
 
 class InUnits(nn.Module):
@@ -156,15 +160,13 @@ def save_program(
     if not aoti:
         torch.export.save(program, out, extra_files={ABOUT: json.dumps(about)})
         return out
-    from torch._inductor import aoti_compile_and_package
-    from torch._inductor.exc import InvalidCxxCompiler
-
-    try:
-        aoti_compile_and_package(program, package_path=str(out))
-    except InvalidCxxCompiler:
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), *COMPILERS)):
         raise ValueError(
             "aoti: needs a C++ compiler, such as g++, and there is none; install one, or leave "
             "--aoti out"
-        ) from None
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
+        torch._inductor.aoti_compile_and_package(program, package_path=str(out))
     out.with_suffix(".json").write_text(json.dumps(about, indent=1))
     return out
