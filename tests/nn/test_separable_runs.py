@@ -79,3 +79,20 @@ def test_inductor(name: str, chiral: bool) -> None:
         assert (one is None) == (other is None)
         if one is not None:
             torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["agn-separable", "dimenet-separable"])
+def test_channels_alone(name: str) -> None:
+    """More or fewer products than other values have numbers, against the listed angles."""
+    data = solids()
+    for channels in (3, 7):
+        torch.manual_seed(0)
+        options = {"hidden": 4, "channels": channels, "aggregation": "sum"}
+        model = build(name, **options).double()
+        shapes = {p.shape for key, p in model.named_parameters() if key.endswith("coefficients")}
+        assert shapes == {(channels, 4)}
+        listed = build(name, engine="reference", **options).double()
+        listed.load_state_dict(model.state_dict())
+        torch.testing.assert_close(model(data), listed(data), rtol=1e-10, atol=1e-10)
+    with pytest.raises(ValueError, match="channels: is 3, but AGN is not separable"):
+        build("agn", channels=3)

@@ -1,7 +1,7 @@
 """Several initialisations as one computation."""
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
@@ -93,6 +93,29 @@ def test_a_recorded_step_is_the_step(name: str, psi: str, count: int) -> None:
         for record in (True, False)
     ]
     assert torch.equal(*losses)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("agn-separable", 1), ("agn-separable", 3), ("cgn-separable", 1)]
+)
+def test_steps_of_separable_networks_are_recorded(name: str, count: int) -> None:
+    """Their constants do not hinder it; gradients are those of the step that is not recorded."""
+    data = solids()
+    data.pos = data.pos.double()
+    ensemble = Ensemble(lambda: make(name).double(), count)
+    recorded = ensemble.recorded(cross_entropy, data)
+    assert recorded is not None
+
+    def gradients(step: Callable[[], Tensor]) -> list[Tensor]:
+        for parameter in ensemble.parameters():
+            parameter.grad = None
+        losses = step()
+        return [losses, *(p.grad for p in ensemble.parameters() if p.grad is not None)]
+
+    found = gradients(lambda: recorded(data))
+    expected = gradients(lambda: ensemble.gradients(cross_entropy, data))
+    for one, other in zip(found, expected, strict=True):
+        assert (one - other).abs().max() < 1e-10 * other.abs().max().clamp(min=1.0)
 
 
 def test_what_depends_on_the_data_alone_is_computed_once() -> None:

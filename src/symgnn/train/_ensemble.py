@@ -112,8 +112,9 @@ class Ensemble(nn.Module):
 
     def together(self, data: Data) -> int:
         """How many members go through a batch at once: a divisor of S."""
-        topology = getattr(data, "topology", None)
-        rows = topology.num_angles if isinstance(topology, Topology) else 0
+        topology, rows = getattr(data, "topology", None), 0
+        if isinstance(topology, Topology):  # where no angle is listed, sums over angles are on rays
+            rows = topology.num_rays if topology.pairs is None else topology.num_angles
         rows = max(rows, data.num_edges, data.num_nodes or 0, 1)
         fit = max(ROWS_TOGETHER // rows, 1)
         return max(
@@ -168,7 +169,8 @@ class Ensemble(nn.Module):
         What depends on the batch alone is computed once. Gives None where the step cannot be
         recorded: its control flow depends on values, or it may change buffers.
         """
-        if any(buffer.numel() for buffer in self.model.buffers()):
+        kept = self.model.state_dict().keys()  # other buffers are constants
+        if any(buffer.numel() for name, buffer in self.model.named_buffers() if name in kept):
             return None
         batch = prepared(self.model, batch)
         single, some = self.single, slice(0, self.together(batch))

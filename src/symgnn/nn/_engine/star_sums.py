@@ -20,7 +20,7 @@ from torch import Tensor
 
 from symgnn.nn._engine.moment_sums import Geometry, Layout, Weights, plain_sums, repeated
 from symgnn.nn._engine.policy import policy
-from symgnn.nn._engine.torch_private import is_transformed, keeps_graph
+from symgnn.nn._engine.torch_private import is_recorded, is_transformed, keeps_graph
 
 
 def star_sums(
@@ -38,7 +38,7 @@ def star_sums(
     Returns:
         `[V, c]`.
     """
-    if is_transformed():
+    if is_transformed() or is_recorded(table):
         return plain_sums(table, on_rays, geometry, weights, layout)
     found: Tensor = _StarSums.apply(table, on_rays, *geometry, *weights, layout)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from symgnn.report._palette import block_colour
 from symgnn.report._result_rows import Results
@@ -24,6 +25,7 @@ def test_curves(results: Results) -> Figure:
         )
         axes.plot(epochs, mean, color=colour, linewidth=1.4, marker=".", label=row["block"])
     axes.set(xlabel="epoch", ylabel=results["columns"][1])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if results["columns"][1].endswith("MSE"):
         log_scale(axes)
     axes.grid(alpha=0.25)
@@ -53,6 +55,7 @@ def target_curves(results: Results) -> Figure:
         axes.set_visible(False)
     for axes in panels[max(len(names) - 4, 0) : len(names)]:
         axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.supylabel("test MSE, standardised", fontsize=9)
     figure.legend(loc="outside lower center", ncols=len(results["rows"]))
     return figure
