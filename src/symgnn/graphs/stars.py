@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -58,6 +58,14 @@ def stars_of(topology: Topology) -> Stars:
     return known["_stars"]
 
 
+def _listed(values: Tensor) -> list[Any]:
+    """The numbers of a tensor."""
+    try:
+        return values.tolist()
+    except RuntimeError:  # under torch.func of an older torch, one by one
+        return [value.item() for value in values]
+
+
 def _stars(topology: Topology) -> Stars:
     vertices, star, degree = torch.unique_consecutive(
         topology.ray_vertex, return_inverse=True, return_counts=True
@@ -68,10 +76,10 @@ def _stars(topology: Topology) -> Stars:
     level = (degree[order].double().log() / math.log(SPREAD)).floor()
     _, count = torch.unique_consecutive(level, return_counts=True)
     side = degree[order][count.cumsum(0) - 1]  # the largest degree of each group
-    sizes = _joined([(int(n), int(most)) for n, most in zip(count, side, strict=True)])
+    sizes = _joined(list(zip(_listed(count), _listed(side), strict=True)))
     count, side = torch.tensor(sizes, dtype=torch.long, device=device).view(-1, 2).unbind(1)
     smallest = degree[order][count.cumsum(0) - count]
-    padded = [bool(less) for less in smallest < side]  # under torch.func, tolist needs a new torch
+    padded = _listed(smallest < side)
     side = side.repeat_interleave(count)
     start = torch.empty_like(degree).index_copy(0, order, side.cumsum(0) - side)
     place = start[star] + rays - begin[star]
