@@ -46,9 +46,9 @@ test-newest: $(VENV)/.uv ## run the tests with the newest versions of everything
 	$(BIN)/uv pip install -q --python .venv-newest/bin/python --upgrade -e '.[test]'
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} .venv-newest/bin/python -m pytest -n $(WORKERS) $(OUR_WARNINGS) $(TESTS)
 
-coverage: $(VENV)/.installed-dev ## count the lines that the tests of the core packages reach
+coverage: $(VENV)/.installed-dev ## count the lines of the core packages that the tests reach
 	@$(PIP) install pytest-cov
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(WORKERS) $(CORE:%=tests/%) $(CORE:%=--cov=symgnn.%)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -n $(WORKERS) $(CORE:%=--cov=symgnn.%) --cov-report=term:skip-covered --cov-fail-under=95
 
 lint: $(VENV)/.installed-dev ## check style (ruff), types (mypy) and the direction of imports (import-linter)
 	$(BIN)/ruff check .
