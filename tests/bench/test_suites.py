@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers import COMPILES
 from symgnn.bench import SUITES, suite_named
 from symgnn.bench import _scale_suite as scale_suite
 from symgnn.bench._measure import NoMemoryError
@@ -107,6 +108,7 @@ def test_scale_in_its_processes() -> None:
     assert counts(quick("scale")) == (3, 2)
 
 
+@COMPILES
 def test_compile_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compiled is only traced: generating code takes a minute."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))

@@ -240,6 +240,8 @@ def parse_xyz(text: str, name: str) -> Arrays:
         atoms = [line.split() for line in lines[2 : 2 + count]]
         if len(atoms) != count:
             raise ValueError(f"it says {count} atoms and has {len(atoms)}")
+        if not 0 < int(index) < 2**31:  # which NumPy 1 would wrap
+            raise ValueError(f"its number is {index}")
         return {
             "pos": np.array([[float(part) for part in atom[1:4]] for atom in atoms], np.float32),
             "z": _atomic_numbers([atom[0] for atom in atoms]),

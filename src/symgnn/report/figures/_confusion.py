@@ -77,7 +77,8 @@ def _draw_part(part: SubFigure, results: Results, column: str) -> None:
 def _draw_matrix(axes: Axes, matrix: np.ndarray) -> None:
     axes.imshow(matrix, cmap=HEAT_MAP, vmin=0.0, vmax=1.0)
     axes.tick_params(length=0)
-    axes.spines[:].set(visible=True, color="#bbbbbb", linewidth=0.6)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color="#bbbbbb", linewidth=0.6)
     for (i, j), value in np.ndenumerate(matrix):
         if value >= 0.05:
             text = "1" if value > 0.995 else f"{value:.2f}"[1:]
