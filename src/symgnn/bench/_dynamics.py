@@ -31,13 +31,14 @@ SCALE = 1e-3
 def copper(cells: tuple[int, int, int]) -> Any:
     """A crystal with momenta of 300 K, `4 x y z` atoms."""
     try:
+        from ase import units
         from ase.build import bulk
-        from ase.md.velocitydistribution import thermalize_momenta
     except ImportError:
         raise MissingError("ase is not installed; pip install symgnn[atoms]") from None
     atoms = bulk("Cu", a=3.61, cubic=True) * cells
     atoms.rattle(0.05, seed=0)
-    thermalize_momenta(atoms, temperature_K=300, rng=np.random.default_rng(0))
+    width = np.sqrt(300 * units.kB * atoms.get_masses())[:, None]
+    atoms.set_momenta(width * np.random.default_rng(0).standard_normal((len(atoms), 3)))
     return atoms
 
 

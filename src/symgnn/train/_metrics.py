@@ -88,7 +88,8 @@ def loss_sums(
             weight = class_weights[y[present]].sum()
         return Sums(each.view(models, rows).sum(1), weight)
     known = torch.where(present, y, 0.0).expand_as(outputs)
-    each = LOSSES[loss](outputs, known, reduction="none")
+    dtype = torch.promote_types(outputs.dtype, known.dtype)  # older versions of torch want one type
+    each = LOSSES[loss](outputs.to(dtype), known.to(dtype), reduction="none")
     each = torch.where(present, each, 0.0)
     if target_weights is not None:
         weights = target_weights.to(each)
