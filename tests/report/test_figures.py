@@ -51,6 +51,17 @@ def titles(figure: Figure) -> list[str]:
     return [axes.get_title() for axes in figure.axes]
 
 
+def test_heat_map_without_numbers_of_the_paper() -> None:
+    results = classification()
+    for row in results["rows"]:
+        for cell in row["cells"].values():
+            cell["paper_mean"] = None
+    figure = heat_map(results)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert "here" in titles
+    assert "the paper" not in titles
+
+
 def test_heat_map() -> None:
     figure = heat_map(classification())
     assert_drawn(figure, 3)  # ours, the paper's, the scale

@@ -18,13 +18,19 @@ from symgnn.report.figures._style import HEAT_MAP, plain
 def heat_map(results: Results) -> Figure:
     """Our accuracies on the left and the paper's on the right, on the same scale of colours.
 
-    Cells that differ from the paper, or break the theory, are outlined on both sides.
+    Cells that differ from the paper, or break the theory, are outlined on both sides. Where the
+    paper has no number at all, its side is left out.
     """
     rows, columns = rows_of(results), list(results["columns"])
     height = 0.3 * len(rows) + 1.3
-    figure = Figure(figsize=(0.98 * len(columns) + 3.2, height), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    for axes, title, key in ((left, "here", "mean"), (right, "the paper", "paper_mean")):
+    sides = [("here", "mean"), ("the paper", "paper_mean")]
+    if not any(
+        cell.get("paper_mean") is not None for row in rows for cell in row["cells"].values()
+    ):
+        del sides[1]
+    figure = Figure(figsize=(0.49 * len(sides) * len(columns) + 3.2, height), layout="constrained")
+    panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
+    for axes, (title, key) in zip(panels, sides, strict=True):
         values = np.array(
             [[_value(row["cells"].get(column), key) for column in columns] for row in rows]
         )
@@ -32,9 +38,9 @@ def heat_map(results: Results) -> Figure:
         _frame(axes, values, title)
         axes.set_xticks(range(len(columns)), [short_head(column) for column in columns])
         _separate_blocks(axes, [row["block"] for row in rows])
-    left.set_yticks(range(len(rows)), [label(row) for row in rows])
-    right.tick_params(labelleft=False)
-    figure.colorbar(image, ax=[left, right], label="accuracy", pad=0.01, aspect=30)
+        axes.tick_params(labelleft=axes is panels[0])
+    panels[0].set_yticks(range(len(rows)), [label(row) for row in rows])
+    figure.colorbar(image, ax=list(panels), label="accuracy", pad=0.01, aspect=30)
 
     index = {id(row): k for k, row in enumerate(rows)}
     shown = set()
@@ -42,7 +48,7 @@ def heat_map(results: Results) -> Figure:
         kind = standing(cell)
         if kind:
             shown.add(kind)
-            for axes in (left, right):
+            for axes in panels:
                 _outline(axes, index[id(row)], columns.index(column), OUTLINE[kind])
     _legend(figure, shown)
     return figure
