@@ -5,7 +5,7 @@ __version__ = "0.2.0"
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from symgnn import audit, data, geometry, graphs, nn, train
+    from symgnn import audit, data, discovery, geometry, graphs, nn, train
     from symgnn.discovery._discover import discover
     from symgnn.train._fit import fit
     from symgnn.train._trained_run import Run, load
@@ -16,6 +16,7 @@ __all__ = [
     "audit",
     "data",
     "discover",
+    "discovery",
     "fit",
     "geometry",
     "graphs",

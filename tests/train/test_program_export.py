@@ -15,6 +15,7 @@ from torch_geometric.data import Batch, Data
 
 import symgnn
 from symgnn.cli import main
+from symgnn.train._program_export import checked_path
 from train.emt_frames import emt_frames
 
 ALONE = """
@@ -128,3 +129,8 @@ def test_compiling_needs_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(ValueError, match=r"aoti: needs a C\+\+ compiler"):
         run.export(tmp_path / "m.pt2", aoti=True)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^out: the folder '.*nowhere' is not there; make it"):
+        checked_path(tmp_path / "nowhere" / "model.pt2")

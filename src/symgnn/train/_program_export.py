@@ -150,6 +150,8 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     if out.suffix != ".pt2":
         raise ValueError(f"out: is {str(out)!r}; give a file that ends with .pt2")
     check_writable(out)
+    if not out.parent.is_dir():
+        raise ValueError(f"out: the folder {str(out.parent)!r} is not there; make it first")
     return out
 
 
