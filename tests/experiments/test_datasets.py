@@ -16,7 +16,9 @@ from symgnn.experiments import _dataset_runs as dataset_runs
 from symgnn.experiments import _paper as paper
 from symgnn.experiments._claims import Claim, Goal
 from symgnn.experiments._experiment import NetworkRow, Protocol
+from symgnn.experiments._test_residuals import with_test_error
 from symgnn.experiments._trial import Trial
+from symgnn.report._page import page
 from symgnn.train import Ensemble
 
 QUIET = Console(quiet=True)
@@ -234,6 +236,70 @@ def test_wrong_calls(
     arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_rows_of_an_earlier_record_are_joined(tmp_path: Path) -> None:
+    options = {"epochs": 1}
+    first = small("mnist", tmp_path / "first", "GN", **options)
+    record = tmp_path / "first" / "results.json"
+    first["environment"]["commit"] = first["rows"][0]["commit"] = "before"
+    record.write_text(json.dumps(first))
+    both = small("mnist", tmp_path / "second", "AGN", "DGN", join=record, **options)
+    assert [row["block"] for row in both["rows"]] == ["GN", "DGN", "AGN"]  # the experiment's order
+    assert both["rows"][0]["commit"] == "before" != both["rows"][1]["commit"]
+    assert both["rows"][0]["cells"] == first["rows"][0]["cells"]
+    # judged with the errors of both test sets, as if these were two
+    column = EXPERIMENTS["mnist"].column("test")
+    cells = [row["cells"][column] for row in both["rows"][:2]]
+    between = [x - y for x, y in zip(*(cell["values"] for cell in cells), strict=True)]
+    squares = (between[0] - between[1]) ** 2 / 4 + sum(c["test_error"] ** 2 for c in cells)
+    assert f"±{squares**0.5:.4f}" in both["claims"][0]["found"]
+    # a row that is run again replaces the joined one
+    again = small("mnist", tmp_path / "third", "GN", join=record, **options)
+    assert [row["commit"] == "before" for row in again["rows"]] == [False]
+    assert "GN (before)" in page(both, [])
+
+
+def test_only_missing_rows_are_run_beside_joined_ones(tmp_path: Path) -> None:
+    options = {"limit": 1, "epochs": 1, "seeds": 1}
+    small("mnist", tmp_path / "first", "GN", "DGN", "AGN", "SDGN", **options)
+    found = small("mnist", tmp_path / "second", join=tmp_path / "first/results.json", **options)
+    assert [row["block"] for row in found["rows"]] == ["GN", "DGN", "AGN", "SDGN", "AGN-separable"]
+    parts = (tmp_path / "second" / "rows").iterdir()
+    assert [part.name for part in parts] == ["AGN-separable-sum-identity.json"]
+
+
+def test_a_record_without_errors_of_its_test_set() -> None:
+    row = _row("GN", 0.9, 0.9)
+    row["cells"]["test"]["mean"] = 0.9
+    found = with_test_error(row, "test", "accuracy", 100)
+    assert found["cells"]["test"]["test_error"] == pytest.approx(0.03)
+    assert "test_error" not in row["cells"]["test"]
+    with pytest.raises(ValueError, match="GN has no test_error of test; run it again"):
+        with_test_error(row, "test", "f1", 100)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "mnist"}, "has name 'mnist', not 'tsp'"),
+        ({"settings": {"epochs": 7}}, "has settings {'epochs': 7}, not"),
+        ({"rows": None}, "is no results.json"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_refused(
+    change: dict, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"limit": 1, "epochs": 1, "seeds": 1}
+    record = small("tsp", tmp_path / "first", "GN", **options) | change
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(record))
+    call = ["reproduce", "tsp", "--limit", "1", "--epochs", "1", "--seeds", "1", "--rows", "gn"]
+    call += ["--source", "sample", "--join", str(file), "--out", str(tmp_path / "out")]
+    assert main(call) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

@@ -56,6 +56,13 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         "(default: the one that symgnn comes with)",
     )
     reproduce.add_argument(
+        "--join",
+        type=Path,
+        metavar="FILE",
+        help="a results.json of the same experiment and options: its rows are shown and judged "
+        "with those that are run now (those it lacks, or --rows); each row says its commit",
+    )
+    reproduce.add_argument(
         "--jobs", type=int, help="rows at once (default: as many as there are cores)"
     )
     reproduce.add_argument(

@@ -67,6 +67,7 @@ class Options:
     rows: Sequence[str] | None = None
     node_features: str | None = None
     reading: Path | None = None
+    join: Path | None = None
 
     def given(self, *names: str) -> dict[str, Any]:
         """The options of these names that are given; an error if there are others."""
@@ -110,13 +111,13 @@ def reproduce(
         given = options.given("seeds", "epochs")
         return run_readings(directory, trained=trained, engine=engine, console=console, **given)
     if name in TABLES:
-        given = options.given("seeds", "epochs", "rows", "node_features", "reading")
+        given = options.given("seeds", "epochs", "rows", "node_features", "reading", "join")
         given["trained"] = trained
         if options.reading is not None:
             given["reading"] = PaperReading.best_of(options.reading)
-        given["rows"] = choose_rows(name, TABLES[name].rows, options.rows)
+        given["rows"] = choose_rows(name, TABLES[name].rows, options.rows) if options.rows else None
         return run_table(TABLES[name], directory, engine=engine, console=console, **given)
     experiment = EXPERIMENTS[name]
-    given = options.given("protocol", "seeds", "epochs", "limit", "source", "rows")
+    given = options.given("protocol", "seeds", "epochs", "limit", "source", "rows", "join")
     given["rows"] = choose_rows(name, experiment.all_rows, options.rows) if options.rows else None
     return run_experiment(experiment, directory, engine=engine, console=console, **given)

@@ -19,10 +19,12 @@ from symgnn.data._registry import dataset
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE, RowEngine
 from symgnn.experiments._experiment import DATA_OF_READING, Experiment, NetworkRow, Protocol
+from symgnn.experiments._joined_rows import is_joined, read_rows, with_joined
 from symgnn.experiments._paper_verdicts import spread
 from symgnn.experiments._qm9_peers import FIELD_UNITS
 from symgnn.experiments._resume import run_parts, write_results
 from symgnn.experiments._tables import loss_curve
+from symgnn.experiments._test_residuals import standard_error, with_test_error
 from symgnn.experiments._tour_baseline import benchmark_tours, nearest_f1
 from symgnn.experiments._trial import Trial
 from symgnn.store import code
@@ -68,6 +70,7 @@ def run_experiment(
     limit: int | None = None,
     source: str | None = None,
     rows: Sequence[NetworkRow] | None = None,
+    join: Path | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
@@ -75,6 +78,8 @@ def run_experiment(
 
     What is not given is as in the protocol. Rows that an earlier run with the same settings
     completed are taken from it, and a row that was killed goes on after its last saved epoch.
+    Rows of the results.json `join`, run with other code, are shown and judged with them; without
+    `rows`, only those that it lacks are run.
     """
     chosen = experiment.protocol(protocol)
     chosen = replace(
@@ -84,14 +89,19 @@ def run_experiment(
         limit=(limit, limit, limit) if limit else chosen.limit,
     )
     settings = Settings(experiment.name, chosen, source)
+    same = {"name": experiment.name, "protocol": protocol, "settings": _plain(chosen)}
+    joined = [] if join is None else read_rows(join, same)
     splits = settings.load(jobs=engine.jobs)  # once, before several processes ask for it
     stamp = {"experiment": experiment.name, "source": source, **_plain(chosen)}
     parts = {
         str(row): partial(run_row, settings, row, directory / "training", stamp)
         for row in rows or experiment.rows
+        if rows or not is_joined(row.shown_key, joined)
     }
     done = run_parts(parts, directory / "rows", stamp, chosen.epochs, console, engine)
-    column = experiment.column("test")
+    column, counted = experiment.column("test"), len(splits.test)
+    joined = [with_test_error(row, column, experiment.metric, counted) for row in joined]
+    done = with_joined(done, joined, [row.shown_key for row in experiment.all_rows])
     judged = [c.check(done, column, experiment.metric) for c in experiment.claims]
     judged += [
         each
@@ -179,10 +189,16 @@ def run_row(
         if name.startswith("mae ")
     }
     network = trial.network
-    errors = {name: factors[name] * each for name, each in trial.target_errors("test").items()}
+    errors: dict[str, float | None] = {
+        f"{experiment.paper} test MAE {name}": factors[name] * each
+        for name, each in trial.target_errors("test").items()
+    }
+    residuals = {
+        experiment.column(split): trial.residuals(split) for split in values if split != "train"
+    }
+    errors |= {name: standard_error(each) for name, each in residuals.items()}
     return {
-        **row.key,
-        "block": row.label,
+        **row.shown_key,
         "parameters": sum(p.numel() for p in network.parameters()),
         "symmetry": str(network.symmetry),
         "training_seconds": trial.seconds,
@@ -190,14 +206,12 @@ def run_row(
         "cells": {
             column: {
                 **experiment.cell(row.label, column, found.tolist()),
-                "test_error": errors.get(column.rpartition(" ")[2]),
+                "test_error": errors.get(column),
             }
             for column, found in cells.items()
         },
         "residuals": {
-            experiment.column(split): [round(float(r), 5) for r in trial.residuals(split)]
-            for split in values
-            if split != "train"
+            column: [round(r, 5) for r in each.tolist()] for column, each in residuals.items()
         },
         "curve": {**loss_curve(trained.losses), **_test_curves(trial, trained.log)},
         **({"best_epochs": trained.best_epochs.tolist()} if experiment.by_validation else {}),

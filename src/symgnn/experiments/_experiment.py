@@ -46,6 +46,11 @@ class NetworkRow(Row):
         """The name of its column in tables."""
         return f"{self.block}, {self.reading}" if self.reading else self.block
 
+    @property
+    def shown_key(self) -> dict[str, str]:
+        """Its fields, as in results.json, where the block has its label."""
+        return {**self.key, "block": self.label}
+
 
 def rows_of_blocks(blocks: str, reading: str = "") -> tuple[NetworkRow, ...]:
     """Rows of blocks with sums, by a reading."""

@@ -43,8 +43,8 @@ def run_parts(
             shown.update(task, completed=done, description=text)
 
         for name, result in engine.run(missing, show) if missing else ():
-            write_json(files[name], {"settings": stamp, "result": result})
-            results[name] = result
+            results[name] = {**result, "commit": stamp["commit"]}
+            write_json(files[name], {"settings": stamp, "result": results[name]})
             if not console.is_terminal:  # where there is no bar, such as in a log
                 console.print(f"{name}: done, {len(results)} of {len(parts)}")
     return [results[name] for name in parts]

@@ -16,6 +16,7 @@ from symgnn.data import Polytopes
 from symgnn.data._polytope_sets import Law
 from symgnn.experiments import _paper as paper
 from symgnn.experiments._engines import HERE, RowEngine
+from symgnn.experiments._joined_rows import is_joined, read_rows, with_joined
 from symgnn.experiments._paper_verdicts import difference_error, kind_of, measured
 from symgnn.experiments._polytope_accuracy import SetAccuracy, accuracy_on, keeps, known_train
 from symgnn.experiments._polytope_tables import (
@@ -62,15 +63,17 @@ def run_table(
     copies: int = COPIES,
     reading: PaperReading = READING,
     trained: Path | None = None,
+    join: Path | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train and test the rows of a table; give, and write, its results.json.
 
     Rows that an earlier run with the same settings completed are taken from it, and trained
-    networks from the folder `trained`, which keeps those that were trained.
+    networks from the folder `trained`, which keeps those that were trained. Rows of the
+    results.json `join`, run with other code, are shown with them; without `rows`, only those that
+    it lacks are run.
     """
-    rows = list(table.rows if rows is None else rows)
     settings = {
         "table": table.name,
         "seeds": seeds,
@@ -79,9 +82,21 @@ def run_table(
         "copies": copies,
         "reading": reading.key,
     }
+    same = {
+        "name": table.name,
+        "seeds": list(range(seeds)),
+        "epochs": epochs,
+        "node_features": node_features,
+        "copies": copies,
+        "reading": reading.key,
+    }
+    joined = [] if join is None else read_rows(join, same)
+    if rows is None:
+        rows = [row for row in table.rows if not is_joined(row.key, joined)]
     given = (seeds, epochs, node_features, copies, reading, trained)
     parts = {str(row): partial(run_row, table.name, row, *given) for row in rows}
     done = run_parts(parts, directory / "rows", settings, epochs, console, engine)
+    done = with_joined(done, joined, [row.key for row in table.rows])
     return write_results(
         directory,
         done,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,6 +45,34 @@ def graph_residuals(
     total = bottom.sum(1, keepdim=True)
     ratio = top.sum(1, keepdim=True) / total
     return ((top - ratio * bottom) * bottom.shape[1] / total).mean(0)
+
+
+def standard_error(residuals: Tensor) -> float | None:
+    """The standard error of a score over the graphs it was measured on; None for one graph."""
+    return float(residuals.std() / len(residuals) ** 0.5) if len(residuals) > 1 else None
+
+
+def with_test_error(row: dict[str, Any], column: str, metric: str, graphs: int) -> dict[str, Any]:
+    """A recorded row whose test score has a standard error over the test graphs.
+
+    Rows that were recorded without one get that of a proportion, if the score is an accuracy.
+
+    Args:
+        row: A row of results.json.
+        column: The column of the test score.
+        metric: "accuracy", "f1" or "loss".
+        graphs: How many test graphs there are.
+    """
+    cell = row["cells"][column]
+    if cell.get("test_error") is not None or graphs < 2:
+        return row
+    if metric != "accuracy":
+        raise ValueError(
+            f"--join: {row['block']} has no test_error of {column}; run it again, --rows "
+            f'"{row["block"].lower()}"'
+        )
+    error = (cell["mean"] * (1 - cell["mean"]) / graphs) ** 0.5
+    return {**row, "cells": {**row["cells"], column: {**cell, "test_error": error}}}
 
 
 @torch.no_grad()

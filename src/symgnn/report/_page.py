@@ -138,7 +138,15 @@ def _made(results: Results) -> dict[str, object]:
         "time": duration(results["seconds"]) if results.get("seconds") is not None else None,
         **{name: results.get(name) for name in _SETTINGS},
         **results.get("environment", {}),
+        "rows of other commits": _other_commits(results),
     }
+
+
+def _other_commits(results: Results) -> str | None:
+    """The rows that were run with other code than the last ones; None where there are none."""
+    now = results.get("environment", {}).get("commit")
+    found = [row for row in results.get("rows", ()) if row.get("commit", now) != now]
+    return ", ".join(f"{row['block']} ({row['commit']})" for row in found) or None
 
 
 def duration(seconds: float) -> str:
