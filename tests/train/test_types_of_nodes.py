@@ -10,9 +10,9 @@ import symgnn
 from symgnn.data import _registry as registry
 from symgnn.data._task import Splits
 from symgnn.train._config import Config, resolve
-from symgnn.train._prepare import NodeTypes
 from symgnn.train._trained_run import Run, load
 from symgnn.train._training import finish, train
+from symgnn.train._types_in_data import NodeTypes
 from trainings import solids
 
 pytestmark = pytest.mark.usefixtures("one_thread")

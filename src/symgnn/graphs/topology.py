@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
@@ -16,6 +15,15 @@ from torch_geometric.data import Data
 from symgnn.graphs.angle_grid import Grid
 from symgnn.graphs.budget import require_memory
 from symgnn.graphs.checks import check_edges, check_positions, check_shift, check_shift_dimension
+from symgnn.graphs.cuts import (
+    Cut,
+    EdgeCut,
+    EdgePart,
+    Part,
+    angle_cuts,
+    edge_cuts,
+    part_of_edges,
+)
 from symgnn.graphs.movement import (
     AngleRays,
     EdgeEnds,
@@ -34,37 +42,6 @@ MOSTLY_BOTH_WAYS = 0.7
 #: Bytes for each angle and for each pair of nodes while they are made, measured.
 EACH_ANGLE = 60
 EACH_PAIR = 110
-
-
-class Cut(NamedTuple):
-    """Some consecutive vertices with all their rays and angles: their numbers."""
-
-    vertices: slice
-    rays: slice
-    angles: slice
-
-
-class EdgeCut(NamedTuple):
-    """Some consecutive vertices with all edges that end there: their numbers, by target."""
-
-    vertices: slice
-    edges: slice
-
-
-class EdgePart(NamedTuple):
-    """Some consecutive vertices with the M edges that end there, sorted by their target."""
-
-    edges: Tensor  # [M], their numbers
-    ends: Tensor  # [2 M], 2 i for the target i of each, and 2 j + 1 for its source j
-    target: Movement  # from the targets, which are numbered from 0, to these edges
-
-
-class Part(NamedTuple):
-    """A cut with the pairs of its rays, which are numbered from 0."""
-
-    number: int
-    cut: Cut
-    pairs: AngleRays
 
 
 @dataclass(frozen=True)
@@ -382,44 +359,20 @@ class Topology:
             return [Cut(vertices, rays, slice(0, self.num_angles))]
         known: dict[int, list[Cut]] = self.__dict__.setdefault("_cuts", {})
         if angles not in known:
-            known[angles] = self._cut(angles)
+            assert self.rays is not None
+            known[angles] = angle_cuts(self.rays.vertex.back_offsets, angles)
         return known[angles]
-
-    def _cut(self, angles: int) -> list[Cut]:
-        assert self.rays is not None
-        first_ray = _numbers(self.rays.vertex.back_offsets)
-        degree = np.diff(first_ray)
-        first_angle = np.concatenate([[0], np.cumsum(degree * (degree - 1))])
-        return [
-            Cut(
-                slice(start, stop),
-                slice(int(first_ray[start]), int(first_ray[stop])),
-                slice(int(first_angle[start]), int(first_angle[stop])),
-            )
-            for start, stop in _groups(first_angle, angles)
-        ]
 
     def edge_cuts(self, edges: int) -> list[EdgeCut]:
         """As many consecutive vertices at a time as at most that many edges end at (but one)."""
         known: dict[int, list[EdgeCut]] = self.__dict__.setdefault("_edge_cuts", {})
         if edges not in known:
-            first = _numbers(self.edges.target.back_offsets)
-            known[edges] = [
-                EdgeCut(slice(start, stop), slice(int(first[start]), int(first[stop])))
-                for start, stop in _groups(first, edges)
-            ]
+            known[edges] = edge_cuts(self.edges.target.back_offsets, edges)
         return known[edges]
 
     def edge_part(self, cut: EdgeCut) -> EdgePart:
         """The edges that end at some consecutive vertices."""
-        first, last = cut.vertices.start, cut.vertices.stop
-        starts = self.edges.target.back_offsets[first : last + 1] - cut.edges.start
-        edges = self.edges.target.back_reads[cut.edges]
-        target, source = (end.reads.index_select(0, edges) for end in self.edges[:2])
-        ends = torch.stack([2 * target, 2 * source + 1], 1).flatten()
-        places = torch.arange(len(edges), device=edges.device, dtype=edges.dtype)
-        of_target = Movement(target - first, target[:0], places, starts)
-        return EdgePart(edges, ends, of_target)
+        return part_of_edges(self.edges, cut)
 
     def tiles(self, angles: int) -> list[Part]:
         """All :meth:`parts`, made once and kept."""
@@ -510,26 +463,6 @@ class Topology:
             f"Topology(graphs={self.num_graphs}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"angles={None if self.ray_index is None else self.num_angles})"
         )
-
-
-def _numbers(offsets: Tensor) -> np.ndarray:
-    """In numpy: reading single numbers of tensors is slow, and cannot be recorded."""
-    return (offsets if offsets.is_cpu else offsets.cpu()).numpy().astype(np.int64)
-
-
-def _groups(first: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Consecutive things, from and to, that have at most so many parts, or are one thing.
-
-    Those of thing i are numbered from `first[i]` to `first[i + 1]`. Of nothing, one empty group.
-    """
-    start = 0
-    if len(first) == 1:
-        yield 0, 0
-    while start < len(first) - 1:
-        stop = int(np.searchsorted(first, first[start] + most, side="right")) - 1
-        stop = max(stop, start + 1)
-        yield start, stop
-        start = stop
 
 
 torch.export.register_dataclass(Topology, serialized_type_name="symgnn.Topology")

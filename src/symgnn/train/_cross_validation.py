@@ -15,9 +15,9 @@ from symgnn.data._task import Splits
 from symgnn.store import environment, read_json, write_json, write_whole
 from symgnn.train import _run_data as run_data
 from symgnn.train._config import Config
+from symgnn.train._data_checks import check_same
 from symgnn.train._devices import launch
 from symgnn.train._outcomes import Outcomes
-from symgnn.train._prepare import check_same
 from symgnn.train._run_record import MAY_GROW, read_record
 from symgnn.train._trained_run import SPLITS, load, summary
 from symgnn.train._training import check_config, claimed, finish, say, train

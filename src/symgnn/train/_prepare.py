@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,15 +11,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn._argument_checks import unknown_name
 from symgnn.data._task import Splits, Task
 from symgnn.nn import Averages, Model, averages, build
-from symgnn.nn.build import BUILD_OPTIONS, count_of_types, network_named
-from symgnn.nn.node_types import ATOMS, TypeColumns
-from symgnn.nn.peers import PEERS
+from symgnn.nn.build import BUILD_OPTIONS
 from symgnn.train._config import AVERAGES, Config, Training
 from symgnn.train._config_errors import in_section
-from symgnn.train._loader import READ
+from symgnn.train._data_checks import check_answers, check_drop, dropped
 from symgnn.train._metrics import Judge, Scaler, balanced, is_present
 from symgnn.train._missing import Tally, may_miss
 from symgnn.train._potential_rows import (
@@ -29,6 +25,7 @@ from symgnn.train._potential_rows import (
     potential_of,
     potential_scaler,
 )
+from symgnn.train._types_in_data import NodeTypes
 
 #: The values of a graph that a model can read, and what their width is called in `build`.
 WIDTHS = {
@@ -248,145 +245,6 @@ def _scaler_of_vectors(y: Tensor, count: int) -> Scaler:
 
 def _exact(numbers: Sequence[float]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
-
-
-def check_answers(graph: Data, task: Task, where: str, masked: bool = False) -> None:
-    """The answers have the shape and type that the task has, and are finite.
-
-    Where they are `masked`, some may be missing: NaN, or the class -1.
-    """
-    y = getattr(graph, "y", None)
-    if not isinstance(y, Tensor):
-        raise ValueError(f"y: {where} has none; give each graph its answer")
-    rows = {"graph": 1, "edge": graph.num_edges, "node": graph.num_nodes}[task.place]
-    hint = "leave that graph out, or train without such labels by data.missing: mask"
-    if task.kind == "classification":
-        if y.is_floating_point() or y.shape != (rows,):
-            raise ValueError(f"y: {where} has {y.dtype} {list(y.shape)}; give whole numbers")
-        if y.numel() and not -1 <= int(y.min()) <= int(y.max()) < len(task.classes):
-            raise ValueError(f"y: {where} has a class that is not one of 0 to {task.outputs - 1}")
-        if not masked and bool((y < 0).any()):
-            raise ValueError(f"y: {where} has the class -1, which is a missing label; {hint}")
-    elif y.shape != (rows, len(task.targets)):
-        width = len(task.targets)
-        raise ValueError(f"y: {where} has shape {list(y.shape)}; give [{rows}, {width}]")
-    elif not masked and bool(_missing(y, task).any()):
-        raise ValueError(f"y: {where} has a missing label (NaN); {hint}")
-    elif bool(y.isinf().any()):
-        raise ValueError(f"y: {where} has a value that is not finite; leave that graph out")
-
-
-def _missing(y: Tensor, task: Task) -> Tensor:
-    """Which labels are missing; energy and stress of a potential stand in the first row alone."""
-    found = y.isnan()
-    if task.level == "potential" and len(y):
-        whole = ["force" not in name for name in task.targets]
-        found = torch.cat([found[:1], found[1:] & ~torch.tensor(whole)])
-    return found
-
-
-def dropped(config: Config) -> list[str]:
-    """The values that the section `data` takes away."""
-    drop = config.data.get("drop") or []
-    drop = [drop] if isinstance(drop, str) else drop
-    if not isinstance(drop, list | tuple) or not all(isinstance(name, str) for name in drop):
-        raise ValueError(f"data.drop: is {drop!r}; give names of values, such as [x]")
-    return list(drop)
-
-
-def check_drop(graph: Data, drop: Sequence[str]) -> None:
-    """Check `data.drop`: graphs have these values, and can be trained on without them."""
-    known = [n for n in (*graph.keys(), *READ) if n not in ("pos", "edge_index", "y", "name")]
-    for name in drop:
-        if name not in known:
-            known = sorted(set(known))
-            raise ValueError(unknown_name("data.drop", name, known, "a value that can be left out"))
-
-
-def check_same(record: Mapping[str, Any], now: Mapping[str, Any], what_else: str) -> None:
-    """The data are those of the record of a run; `what_else` is to be done if they are not."""
-    for key in ("files", "graphs", "sha256"):
-        before, after = (each.get("about", {}).get(key) for each in (record, now))
-        if before is not None and after is not None and before != after:
-            said = "a file has changed" if key == "sha256" else f"{after} {key}, not {before}"
-            raise ValueError(
-                f"data: are not those that the run was trained on ({said}); {what_else}"
-            )
-    if "task" in record:  # perhaps in an older form
-        record = {**record, "task": asdict(Task.of(record["task"]))}
-    for key in ("task", "counts", "sizes", "scale", "scaler", "class_counts"):
-        if key in now and key in record and not _alike(record[key], now[key]):
-            raise ValueError(
-                f"data: are not those that the run was trained on ({key}: {now[key]}, not "
-                f"{record[key]}); {what_else}"
-            )
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Equal, numbers but for rounding."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    if isinstance(one, float) or isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-    return bool(one == other)
-
-
-class NodeTypes:
-    """How a network without types of its own reads `z`, found in one pass over the graphs.
-
-    The types are embedded if `model.node_types` asks for it, and else unless the node features have
-    a column for each type anyway, as those of symgnn's readers do. There are 119 types, atomic
-    numbers, if `model.node_types` does not say how many.
-    """
-
-    def __init__(self, config: Config) -> None:
-        given = config.model.get("node_types")
-        self.asked = given is not None
-        self.count = count_of_types(ATOMS if given is None else given)
-        self.columns = TypeColumns()
-        self.there: bool | None = None  # whether graphs have types
-
-    @staticmethod
-    def of(config: Config) -> NodeTypes | None:
-        """None for a network that has types of its own."""
-        block = config.model["block"]
-        peer = PEERS.get(str(block).lower())
-        own = inspect.signature(peer).parameters if peer else ()
-        options = {key: value for key, value in config.model.items() if key in own}
-        return None if network_named(block, options).types else NodeTypes(config)
-
-    def add(self, graph: Data, where: str, with_features: bool) -> None:
-        """Check the types of a graph, and compare them with its features."""
-        z, x = getattr(graph, "z", None), getattr(graph, "x", None) if with_features else None
-        if self.there not in (None, z is not None):
-            raise ValueError(
-                f"z: {where} has {'none' if z is None else 'some'}, unlike those before; give "
-                "every graph the types of its nodes, or leave them out with data.drop: [z]"
-            )
-        self.there = z is not None
-        if z is None:
-            return
-        if not isinstance(z, Tensor) or z.is_floating_point() or z.shape != (graph.num_nodes,):
-            shape = f"{z.dtype} {list(z.shape)}" if isinstance(z, Tensor) else type(z).__name__
-            raise ValueError(
-                f"z: {where} has {shape}; give a whole number for each node, or leave it out with "
-                "data.drop: [z]"
-            )
-        if z.numel() and not 0 <= int(z.min()) <= int(z.max()) < self.count:
-            bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
-            raise ValueError(
-                f"z: {where} holds {bad}; model.node_types is {self.count}, for types 0 to "
-                f"{self.count - 1}; give more, or leave them out with data.drop: [z]"
-            )
-        if x is not None and not self.asked:
-            self.columns.add(z, x)
-
-    @property
-    def read(self) -> bool:
-        """Whether the network has to embed the types."""
-        return bool(self.there) and (self.asked or not self.columns.complete)
 
 
 def make_model(config: Config, task: Task, told: Mapping[str, Any]) -> Any:

@@ -28,6 +28,7 @@ from symgnn.train._calculator import calculator_of
 from symgnn.train._checkpoint import fitting
 from symgnn.train._checkpointing import Group
 from symgnn.train._config import OWN_MODEL, Config
+from symgnn.train._data_checks import check_answers, check_same, dropped
 from symgnn.train._graph_form import check_form
 from symgnn.train._loader import READ, Batches, GraphDataset, loader
 from symgnn.train._metrics import Metrics, Scaler, as_rows
@@ -35,13 +36,7 @@ from symgnn.train._missing import may_miss
 from symgnn.train._outcomes import Outcomes
 from symgnn.train._potential_export import export_potential
 from symgnn.train._potential_rows import PotentialRows
-from symgnn.train._prepare import (
-    Facts,
-    check_answers,
-    check_same,
-    dropped,
-    make_model,
-)
+from symgnn.train._prepare import Facts, make_model
 from symgnn.train._pretrained import PRETRAINED, read_pretrained
 from symgnn.train._program_export import export_model
 from symgnn.train._run_record import read_run, write_record

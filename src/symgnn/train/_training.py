@@ -25,6 +25,7 @@ from symgnn.train import _run_data as run_data
 from symgnn.train._baseline import Baseline, baseline, headlines
 from symgnn.train._checkpointing import Checkpoints
 from symgnn.train._config import Config
+from symgnn.train._data_checks import check_same, dropped
 from symgnn.train._devices import launch, quiet
 from symgnn.train._ensemble import Ensemble
 from symgnn.train._loader import GraphDataset
@@ -34,15 +35,7 @@ from symgnn.train._metrics import names_of
 from symgnn.train._missing import check_monitor
 from symgnn.train._outcomes import Outcomes
 from symgnn.train._potential_rows import PotentialRows
-from symgnn.train._prepare import (
-    Facts,
-    NodeTypes,
-    averaged,
-    check_same,
-    dropped,
-    make_model,
-    measure,
-)
+from symgnn.train._prepare import Facts, averaged, make_model, measure
 from symgnn.train._run_record import (
     MAY_CHANGE,
     MAY_GROW,
@@ -55,6 +48,7 @@ from symgnn.train._run_record import (
 from symgnn.train._signals import signals
 from symgnn.train._trained_run import SPLITS, Run, evaluate
 from symgnn.train._training_progress import Progress
+from symgnn.train._types_in_data import NodeTypes
 from symgnn.train._write_metrics import write_metrics
 
 
