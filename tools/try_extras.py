@@ -103,7 +103,10 @@ def main() -> None:
     wheel, torch, *extras = sys.argv[1:]
     for extra in extras or USES:
         seconds = tried(Path(wheel), torch, extra)
-        print(f"symgnn{f'[{extra}]' if extra else '':12} installs and runs ({seconds:.0f} s)")
+        print(
+            f"symgnn{f'[{extra}]' if extra else '':12} installs and runs ({seconds:.0f} s)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
