@@ -14,7 +14,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
 
-
+#: Characters in a line of an output, as code has.
 WIDTH = 100
 
 
