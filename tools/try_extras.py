@@ -45,8 +45,8 @@ assert "Install symgnn[plot]" not in page and ("<svg" in page or "image/" in pag
 import os
 import symgnn
 solids = symgnn.data.load("polytopes-3d", copies=2)
-symgnn.fit(solids, "dgn", epochs=1, progress=False, out="run")
-assert any("tfevents" in name for _, _, names in os.walk("run") for name in names)
+symgnn.fit(solids, "dgn", epochs=1, progress=False, out="logged")
+assert any("tfevents" in name for _, _, names in os.walk("logged") for name in names)
 """,
     "images": """
 import torch
@@ -71,6 +71,16 @@ from symgnn.explorer._explorer_page import make_app
 assert make_app().layout is not None
 """,
 }
+USES["all"] = "".join(USES.values())
+USES["ray"] = """
+from symgnn.experiments import Ray
+def part(on_epoch):
+    on_epoch()
+    return {"value": 1}
+if __name__ == "__main__":
+    (done,) = Ray(most=1).run({"part": part}, lambda epochs: None)
+    assert done == ("part", {"value": 1})
+"""
 
 
 def tried(wheel: Path, torch: str, extra: str) -> float:
@@ -93,7 +103,10 @@ def main() -> None:
     wheel, torch, *extras = sys.argv[1:]
     for extra in extras or USES:
         seconds = tried(Path(wheel), torch, extra)
-        print(f"symgnn{f'[{extra}]' if extra else '':12} installs and runs ({seconds:.0f} s)")
+        print(
+            f"symgnn{f'[{extra}]' if extra else '':12} installs and runs ({seconds:.0f} s)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

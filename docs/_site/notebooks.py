@@ -5,6 +5,7 @@ other pages; pictures become files beside the page.
 """
 
 import re
+import textwrap
 from pathlib import Path
 from posixpath import dirname
 
@@ -13,6 +14,18 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
 
+#: Characters in a line of an output, as code has.
+WIDTH = 100
+
+
+def folded(text: str) -> str:
+    """Long lines of prose, broken at blanks as Jupyter shows them; rows of tables stay whole."""
+    lines = text.split("\n")
+    return "\n".join(
+        line if len(line) <= WIDTH or "  " in line.strip() else textwrap.fill(line, WIDTH)
+        for line in lines
+    )
+
 
 def page_of(path: Path) -> tuple[str, dict[str, bytes]]:
     """The Markdown of a notebook, and its pictures by name."""
@@ -20,6 +33,11 @@ def page_of(path: Path) -> tuple[str, dict[str, bytes]]:
     for cell in notebook.cells:  # asserts of the full run, and what only sets the scene
         if cell.cell_type == "code" and "full" in cell.metadata.get("tags", ()):
             cell.outputs = []
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                output["text"] = folded(output["text"])
+            elif "text/plain" in output.get("data", {}):
+                output["data"]["text/plain"] = folded(output["data"]["text/plain"])
     resources = {"unique_key": path.stem, "output_files_dir": f"{path.stem}_files"}
     text, found = MarkdownExporter().from_notebook_node(notebook, resources=resources)
     return text, found["outputs"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -99,11 +100,14 @@ def test_audit(audit):
 
 def test_the_plugin(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
-    # the plugin is found by its entry point, as in the tests of a user
-    found = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--symmetry-reports", "pages")
+    # The plugin is found by its entry point, as in the tests of a user. In a process of its own:
+    # dash's plugin imports the backport importlib_metadata, which takes the place of the finder of
+    # importlib.metadata, and pytester would remove that finder when the inner run ends.
+    found = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--symmetry-reports", "pages")
     found.assert_outcomes(passed=2, failed=1)
     found.stdout.fnmatch_lines(["*E(n): no, error*a shift by*"])
     assert len(list((pytester.path / "pages").glob("*.html"))) == 3  # of the failure too
+    assert metadata.version("torch")  # installed packages are still found in this process
 
 
 def test_the_plugin_is_registered_and_imports_nothing() -> None:

@@ -44,7 +44,20 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         port = taken.getsockname()[1]
         assert main(["explore", "--port", str(port)]) == 2
     assert main(["explore", "--port", "70000"]) == 2
+    damaged = tmp_path / "damaged.xyz"
+    damaged.write_text("hello\n")
+    ethanol = str(symgnn.data.sample("molecules") / "ethanol.xyz")
+    assert main(["explore", "--data", str(damaged)]) == 2
+    assert main(["explore", "--radius", "2"]) == 2
+    assert main(["explore", "--radius", "-1", "--data", ethanol]) == 2
+    assert main(["explore", "solids", "--data", ethanol]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 7
+    assert lines[0].startswith("symgnn: --data: there is no ")
     assert lines[1] == f"symgnn: --port: {port} is in use; give another, such as {port + 1}"
     assert lines[2] == "symgnn: --port: is 70000; give a number from 0 to 65535"
+    assert lines[3].startswith(f"symgnn: --data: {damaged}, frame 0: begins with 'hello'")
+    assert "on_error" not in lines[3]  # an option of `read` that the command has not
+    assert lines[4] == "symgnn: --radius: joins the nodes of a structure; give it with --data"
+    assert lines[5] == "symgnn: --radius: is -1; give a number above 0"
+    assert lines[6].endswith("leave --data out")

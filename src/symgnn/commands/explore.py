@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from symgnn.explorer._explorer_stage import Stage
 
 
@@ -51,16 +54,17 @@ def stage_of(target: Path | None, file: Path | None, radius: float | None = None
     from symgnn.explorer._explorer_stage import Stage, stage_of_file
 
     if target is None and file is None:
+        if radius is not None:
+            raise ValueError("--radius: joins the nodes of a structure; give it with --data")
         return Stage()
     if target is None:
-        from symgnn.data import read
         from symgnn.graphs import RadiusGraph
 
         assert file is not None
-        data = read(file)[0]
-        if radius is not None:
-            data = RadiusGraph(radius)(data)
-        return stage_of_file(file.name, data)
+        if radius is not None and not 0 < radius < math.inf:
+            raise ValueError(f"--radius: is {radius:g}; give a number above 0")
+        data = _first_graph(file)
+        return stage_of_file(file.name, data if radius is None else RadiusGraph(radius)(data))
     import torch
 
     from symgnn.train import load
@@ -68,9 +72,24 @@ def stage_of(target: Path | None, file: Path | None, radius: float | None = None
     if radius is not None:
         raise ValueError("--radius: a run has edges of its own; leave it out")
     trained = load(target)
+    if file is not None and "read" not in trained.record.get("about", {}):
+        raise ValueError(
+            f"--data: {target} was not trained on files, so {file.name} cannot be read as its "
+            "graphs were; leave --data out"
+        )
     data = trained.example(file)
     data = data.apply(lambda t: t.to(torch.float64) if t.is_floating_point() else t)
     own = watched_run(f"{target.name} (yours)", trained.model)
     return stage_of_file(
         f"{target.name}: {'test graph' if file is None else file.name}", data, [own]
     )
+
+
+def _first_graph(file: Path) -> Data:
+    from symgnn.data import read
+
+    try:
+        return read(file)[0]
+    except ValueError as error:  # of `read`, which has an option that this command has not
+        reason = str(error).removeprefix("path: ").partition("; or pass on_error")[0]
+        raise ValueError(f"--data: {reason}") from None
