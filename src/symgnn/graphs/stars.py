@@ -39,6 +39,7 @@ class Stars(NamedTuple):
     ray: Tensor  # [P], the ray of each row; of padding, the first of the vertex
     there: Tensor  # [P], 1 for the rows of rays, 0 for padding
     at_vertex: Tensor  # [V], twice the vertex: its row in a table of nodes as vertex and neighbour
+    neighbour: Tensor  # [P], the neighbour of each row
     at_neighbour: Tensor  # [P], twice the neighbour of each row, plus 1
     reads: Tensor  # [R], the rows that read each row of such a table as a neighbour
     offsets: Tensor  # [2 N + 1], where those of each start
@@ -98,6 +99,7 @@ def _stars(topology: Topology) -> Stars:
         ray,
         there,
         (2 * vertices[order]).to(kind),
+        neighbour[ray].to(kind),
         (2 * neighbour[ray] + 1).to(kind),
         place[neighbour.argsort(stable=True)].to(kind),
         offsets.to(kind),

@@ -172,7 +172,7 @@ class _Work:
         self.at_vertex = table.index_select(0, layout.stars.at_vertex)
         #: Whether S is 1 for all rays.
         self.unit = layout.ones
-        self.gram = torch.cat([weights.gram, weights.gram], 1).unsqueeze(1)
+        self.gram = torch.cat([weights.gram, weights.gram], 1)
         self.moment = repeated(torch.cat([weights.moment] * 2, 1), layout.counts)
         self.own = -torch.cat([weights.own, weights.own], 1)
 
@@ -211,12 +211,12 @@ class _Work:
     def by_pairs(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> None:
         """B of vertices with few rays; their factors become Z."""
         c = self.c
-        gram = self.geometry.grams[tile.grams].view(tile.shape[0], self.p * tile.side, tile.side)
-        turned = torch.bmm(gram, both).unflatten(1, (self.p, tile.side))
-        product = turned[..., c:] * both[..., :c].unsqueeze(1)
-        torch.sum(product, 2, out=terms[:, : self.p])
+        gram = self.geometry.grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
+        turned = torch.bmm(gram, both).unflatten(1, (tile.side, self.p))
+        product = turned[..., c:] * both[..., :c].unsqueeze(2)
+        torch.sum(product, 1, out=terms[:, : self.p])
         if wanted:
-            torch.sum(turned.mul_(self.gram), 1, out=both)
+            torch.sum(turned.mul_(self.gram), 2, out=both)
 
     def by_geometry(self, grad: Tensor, wanted: Sequence[bool]) -> list[Tensor | None]:
         """The derivatives by K, F and S."""
@@ -226,8 +226,8 @@ class _Work:
             out, both = grad[tile.vertices].unsqueeze(1), self.factors(tile)
             g, h = both[..., :c], both[..., c:]
             if tile.few:
-                change = (out * self.weights.gram).unsqueeze(2) * g.unsqueeze(1)
-                into = grams[tile.grams].view(tile.shape[0], self.p * tile.side, tile.side)
+                change = (out * self.weights.gram).unsqueeze(1) * g.unsqueeze(2)
+                into = grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
                 torch.bmm(change.flatten(1, 2), h.mT, out=into)
                 continue
             if wanted[1]:
