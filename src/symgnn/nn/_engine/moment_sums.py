@@ -31,6 +31,11 @@ class Layout(NamedTuple):
     counts: tuple[int, ...]  # the number of features of each degree
     degrees: Tensor  # [degree + 1, M], 1 where a feature is of a degree, else 0
     ones: bool  # whether S is 1 for all rays
+    sums: Tensor  # [V, M], if S is 1: the sums of F over the rays of the vertices with many
+
+    def apart(self, on_rays: Tensor | None) -> bool:
+        """Whether factors are what neighbours and vertices add, and the first feature is 1."""
+        return self.ones and on_rays is None and bool(self.many)
 
     @property
     def few(self) -> list[Size]:

@@ -149,7 +149,9 @@ class Moments:
             )
         ones = [vectors.new_ones(1, count) for count in number]
         alike = self.unit and weight is None
-        layout = Layout(stars, split, tuple(number), torch.block_diag(*ones), alike)
+        layout = Layout(
+            stars, split, tuple(number), torch.block_diag(*ones), alike, vectors.new_empty(0)
+        )
         vectors = vectors.new_zeros(stars.rows, n).index_copy(0, stars.place, vectors)
         few = layout.few_rows
         grams, start = [vectors.new_zeros(0)], 0
@@ -161,6 +163,13 @@ class Moments:
         found = features(many, is_there, form.degree, self.unit)
         squares = is_there if weight is None else is_there.square()
         own = squares if self.unit else powers(many, squares, form.degree)
+        if alike and layout.many:
+            split_rows = found.detach().split([v * side for v, side in layout.many])
+            sums = [
+                each.unflatten(0, size).sum(1)
+                for size, each in zip(layout.many, split_rows, strict=True)
+            ]
+            layout = layout._replace(sums=torch.cat(sums))
         return Geometry(torch.cat(grams), found, own.T.contiguous()), layout
 
     def weights(self, form: Separable, dtype: torch.dtype) -> Weights:
