@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32
+from symgnn.graphs.stars import stars_of
 from symgnn.nn._engine.first_half import Given, graph_rows
 from symgnn.nn._engine.moment_sums import (
     Geometry,
@@ -43,7 +44,7 @@ class Narrow(NamedTuple):
     values: Tensor  # of each node as a neighbour, `[N, w]`
     first: Tensor  # W, `[c, w]`
     second: Tensor  # W', `[c, w]`
-    at_vertex: Tensor  # a and a' of each node as a vertex, `[N, 2 c]`
+    at_vertex: Tensor  # a and a' of each vertex, in the order of its star, `[V, 2 c]`
 
 
 def narrow_factors(given: Given) -> Narrow | None:
@@ -58,16 +59,17 @@ def narrow_factors(given: Given) -> Narrow | None:
         return None
     kind = at_least_float32(given.bias).dtype
     with torch.autocast(given.bias.device.type, enabled=False):  # as other sums of product form
-        table = graph_rows(given).to(kind)
+        table, vertex = graph_rows(given).to(kind), stars_of(given.topology).vertex
+        table = lift(table, vertex) if table.dim() > 1 else table
         for places, value in at_vertex:
             maps = torch.cat([_map(number, value, given, kind) for number in places])
-            table = plus_linear(table, value, maps)
+            table = plus_linear(table, lift(value, vertex), maps)
         values = torch.cat([value.to(kind) for _, value in read], 1)
         first, second = (
             torch.cat([_map(places[half], value, given, kind) for places, value in read], 1)
             for half in (0, 1)
         )
-    return Narrow(values, first, second, table.expand(given.topology.num_nodes, -1))
+    return Narrow(values, first, second, table.expand(len(vertex), -1))
 
 
 def _map(number: int | None, value: Tensor, given: Given, kind: torch.dtype) -> Tensor:
@@ -83,8 +85,7 @@ def narrow_sums(given: Narrow, geometry: Geometry, weights: Weights, layout: Lay
     rows = lift(F.pad(given.values, (0, 1), value=1.0), stars.neighbour)
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
     few, p = layout.few_vertices, weights.gram.shape[0]
-    a = lift(given.at_vertex, stars.vertex)
-    parts = []
+    a, parts = given.at_vertex, []
     if layout.few:
         grams = gram_groups(of_few, geometry.grams, p, layout.few)
         found = torch.cat([torch.bmm(v.mT, (k @ v).view(*v.shape[:2], -1)) for v, k in grams])
