@@ -132,9 +132,10 @@ class _StarSums(torch.autograd.Function):
         grad = grad.contiguous()
         if rows is not None:
             moved = torch.empty_like(rows) if keeps_graph() else rows
-            found[:2] = _by_factors(grad, rows, total, layout, moved, on_rays is not None)
+            of_table, of_rays = _by_factors(grad, rows, total, layout, moved, on_rays is not None)
             if layout.apart(on_rays):
-                found[0] = _less_equals(found[0], grad, table, weights, layout)
+                _take_off_equals(of_table, grad, table, weights, layout)
+            found[:2] = of_table, of_rays
         if any(wanted[2:5]):
             work = _Work(table, on_rays, geometry, weights, layout)
             found[2:5] = work.by_geometry(grad, wanted[2:5])
@@ -166,10 +167,10 @@ def _by_factors(
     return _exchanged(found, c), of_rays
 
 
-def _less_equals(
+def _take_off_equals(
     found: Tensor, grad: Tensor, table: Tensor, weights: Weights, layout: Layout
-) -> Tensor:
-    """The derivative by the table, less that of the products `b_j b'_j` of pairs of equals."""
+) -> None:
+    """Subtract the derivative of the products `b_j b'_j` of pairs of equals by the table."""
     stars, few, c = layout.stars, layout.few_vertices, grad.shape[1]
     if few:
         grad = torch.cat([torch.zeros_like(grad[:few]), grad[few:]])
@@ -178,7 +179,6 @@ def _less_equals(
     into = found.view(-1, 2, 2, c)[:, 1]
     rows = table.reshape(-1, 2, 2, c)[:, 1]
     into.addcmul_(rows.flip(1), read.unsqueeze(1), value=-1)
-    return found
 
 
 def _exchanged(rows: Tensor, c: int) -> Tensor:
@@ -246,9 +246,7 @@ class _Work:
             both *= self.own if self.unit else own @ self.own
             both.baddbmm_(features, moments.mul_(self.moment))
 
-    def by_moments_of_nodes(
-        self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool
-    ) -> Tensor:
+    def by_moments_of_nodes(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> Tensor:
         """B of vertices with many rays, from b and a; b becomes Z, but for `-o_j b_j`."""
         c, few = self.c, self.layout.few_vertices
         here = slice(tile.vertices.start - few, tile.vertices.stop - few)
