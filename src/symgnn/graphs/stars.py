@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from symgnn.graphs.movement import narrow_type
@@ -39,9 +40,14 @@ class Stars(NamedTuple):
     ray: Tensor  # [P], the ray of each row; of padding, the first of the vertex
     there: Tensor  # [P], 1 for the rows of rays, 0 for padding
     at_vertex: Tensor  # [V], twice the vertex: its row in a table of nodes as vertex and neighbour
+    neighbour: Tensor  # [P], the neighbour of each row
     at_neighbour: Tensor  # [P], twice the neighbour of each row, plus 1
     reads: Tensor  # [R], the rows that read each row of such a table as a neighbour
     offsets: Tensor  # [2 N + 1], where those of each start
+    neighbours: Tensor  # [R], the neighbours of all vertices, in their order
+    starts: Tensor  # [V + 1], where those of each start
+    vertices: Tensor  # [R], of each node, the vertices that it is a neighbour of, by their places
+    ends: Tensor  # [N + 1], where those of each start
 
     @property
     def rows(self) -> int:
@@ -90,6 +96,8 @@ def _stars(topology: Topology) -> Stars:
     offsets = torch.zeros(2 * topology.num_nodes + 1, dtype=torch.long, device=device)
     ends = torch.bincount(2 * neighbour + 1, minlength=2 * topology.num_nodes)
     torch.cumsum(ends, 0, out=offsets[1:])
+    read = neighbour.argsort(stable=True)
+    at = torch.empty_like(order).index_copy(0, order, torch.arange(len(order), device=device))
     return Stars(
         sizes,
         padded,
@@ -98,9 +106,14 @@ def _stars(topology: Topology) -> Stars:
         ray,
         there,
         (2 * vertices[order]).to(kind),
+        neighbour[ray].to(kind),
         (2 * neighbour[ray] + 1).to(kind),
-        place[neighbour.argsort(stable=True)].to(kind),
+        place[read].to(kind),
         offsets.to(kind),
+        neighbour[ray[there > 0]].to(kind),
+        F.pad(degree[order].cumsum(0), (1, 0)).to(kind),
+        at[star][read].to(kind),
+        offsets[::2].to(kind),
     )
 
 

@@ -41,7 +41,7 @@ def first_half(given: Given) -> Tensor:
     """The hidden rows of an update before the first activation, `[rows, h]`."""
     plan, topology, domain, hidden = given.plan, given.topology, given.domain, given.bias
     if plan.climbs and domain == "node":
-        hidden = _graphs(given)
+        hidden = graph_rows(given)
     elif plan.climbs:
         if domain != "angle" or not few(hidden, topology.num_angles):
             return assemble(rows_below(given), movement_up(given), given.own)
@@ -51,7 +51,7 @@ def first_half(given: Given) -> Tensor:
     return hidden if hidden.dim() > 1 else hidden.expand(topology.size(domain), -1)
 
 
-def _graphs(given: Given) -> Tensor:
+def graph_rows(given: Given) -> Tensor:
     """The bias and what graphs add, on nodes `[N, h]`, or the bias alone `[h]`."""
     added = given.bias
     if not given.graph:
@@ -73,7 +73,7 @@ def _few_angles(given: Given) -> Tensor:
     """The sum of the parts of nodes and rays, for angles `[A, h]`."""
     topology, two = given.topology, given.plan.ends == 2
     tables = _by_place(given.plan.node, given.node, given.maps, given.plan.places)
-    first = _graphs(given)
+    first = graph_rows(given)
     index = (topology.ray_vertex, topology.ray_neighbour)
     rays = _by_place(given.plan.ray, given.ray, given.maps, given.plan.ends)
     if two:
@@ -161,7 +161,7 @@ def movement_up(given: Given) -> Movement:
 
 def node_table(given: Given) -> Tensor:
     """The part of each node at each place, with the bias at the first `[N, places * h]`."""
-    table = _graphs(given)
+    table = graph_rows(given)
     table = F.pad(table, (0, (given.plan.places - 1) * len(given.bias)))
     for term, value in zip(given.plan.node, given.node, strict=True):
         table = plus_linear(table, value, _beneath(term, given.maps))

@@ -31,6 +31,11 @@ class Layout(NamedTuple):
     counts: tuple[int, ...]  # the number of features of each degree
     degrees: Tensor  # [degree + 1, M], 1 where a feature is of a degree, else 0
     ones: bool  # whether S is 1 for all rays
+    sums: Tensor  # [V, M], if S is 1: the sums of F over the rays of the vertices with many
+
+    def apart(self, on_rays: Tensor | None) -> bool:
+        """Whether factors are what neighbours and vertices add, and the first feature is 1."""
+        return self.ones and on_rays is None and bool(self.many)
 
     @property
     def few(self) -> list[Size]:
@@ -60,7 +65,7 @@ class Geometry(NamedTuple):
     times w, S times w^2 and K times both do the same, once for all layers and channels.
     """
 
-    grams: Tensor  # K of the vertices with few rays, `[degree + 1, D, D]` each, one after the other
+    grams: Tensor  # K of the vertices with few rays, `[D, degree + 1, D]` each, one after the other
     features: Tensor  # F of the other rays `[P, M]`, 0 for padding
     own: Tensor  # S, `[P, s]`, 0 for padding
 
@@ -105,8 +110,8 @@ def plain_sums(
     p = weights.gram.shape[0]
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
         g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
-        turned = torch.bmm(gram, h).unflatten(1, (p, g.shape[1]))
-        parts.append(((turned * g.unsqueeze(1)).sum(2) * weights.gram).sum(1))
+        turned = torch.bmm(gram, h).unflatten(1, (g.shape[1], p))
+        parts.append(((turned * g.unsqueeze(2)).sum(1) * weights.gram).sum(1))
     of_feature = repeated(weights.moment, layout.counts)
     for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
         pairs = both.unflatten(2, (2, both.shape[2] // 2))
@@ -130,8 +135,8 @@ def plain_sums_to_rays(
     p = weights.gram.shape[0]
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
         g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
-        turned = torch.bmm(gram, h).unflatten(1, (p, g.shape[1]))
-        parts.append((g * (turned * weights.gram.unsqueeze(1)).sum(1)).flatten(0, 1))
+        turned = torch.bmm(gram, h).unflatten(1, (g.shape[1], p))
+        parts.append((g * (turned * weights.gram).sum(2)).flatten(0, 1))
     of_feature = repeated(weights.moment, layout.counts)
     for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
         g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
@@ -150,13 +155,13 @@ def repeated(weight: Tensor, counts: tuple[int, ...]) -> Tensor:
 def gram_groups(
     rows: Tensor, grams: Tensor, p: int, sizes: list[Size]
 ) -> list[tuple[Tensor, Tensor]]:
-    """The rows `[V, D, w]` and the matrices `[V, p D, D]` of each group."""
+    """The rows `[V, D, w]` and the matrices `[V, D p, D]` of each group."""
     if not sizes:
         return []
     split = rows.split([vertices * side for vertices, side in sizes])  # by slices, all rows are
     squares = grams.split([vertices * p * side * side for vertices, side in sizes])  # filled again
     return [
-        (both.unflatten(0, size), gram.view(size[0], p * size[1], size[1]))
+        (both.unflatten(0, size), gram.view(size[0], size[1] * p, size[1]))
         for size, both, gram in zip(sizes, split, squares, strict=True)
     ]
 

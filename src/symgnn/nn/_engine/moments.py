@@ -37,6 +37,7 @@ from symgnn.nn._engine.moment_sums import (
     repeated,
 )
 from symgnn.nn._engine.monomials import counts, features, powers
+from symgnn.nn._engine.narrow_sums import Narrow, narrow_sums
 from symgnn.nn._engine.rows import move
 from symgnn.nn._engine.star_sums import star_sums
 from symgnn.nn._engine.torch_private import may_branch_on_values
@@ -114,6 +115,17 @@ class Moments:
             total = sums(table, on_rays, geometry, weights, layout)
             return total.new_zeros(nodes, form.out).index_copy(0, stars.vertex, total)
 
+    def narrow_product(self, form: Separable, given: Narrow, weight: Tensor | None) -> Tensor:
+        """As :meth:`product` to nodes, of the factors of nodes that have few numbers."""
+        with torch.autocast(given.values.device.type, enabled=False):
+            stars, kind = stars_of(self.topology), given.values.dtype
+            out = given.values.new_zeros(self.topology.num_nodes, form.out)
+            if not stars.sizes:
+                return out
+            geometry, layout = self.made(form, kind, weight)
+            total = narrow_sums(given, geometry, self.weights(form, kind), layout)
+            return out.index_copy(0, stars.vertex, total)
+
     def made(
         self, form: Separable, dtype: torch.dtype, weight: Tensor | None = None
     ) -> tuple[Geometry, Layout]:
@@ -137,7 +149,9 @@ class Moments:
             )
         ones = [vectors.new_ones(1, count) for count in number]
         alike = self.unit and weight is None
-        layout = Layout(stars, split, tuple(number), torch.block_diag(*ones), alike)
+        layout = Layout(
+            stars, split, tuple(number), torch.block_diag(*ones), alike, vectors.new_empty(0)
+        )
         vectors = vectors.new_zeros(stars.rows, n).index_copy(0, stars.place, vectors)
         few = layout.few_rows
         grams, start = [vectors.new_zeros(0)], 0
@@ -149,6 +163,13 @@ class Moments:
         found = features(many, is_there, form.degree, self.unit)
         squares = is_there if weight is None else is_there.square()
         own = squares if self.unit else powers(many, squares, form.degree)
+        if alike and layout.many:
+            split_rows = found.detach().split([v * side for v, side in layout.many])
+            sums = [
+                each.unflatten(0, size).sum(1)
+                for size, each in zip(layout.many, split_rows, strict=True)
+            ]
+            layout = layout._replace(sums=torch.cat(sums))
         return Geometry(torch.cat(grams), found, own.T.contiguous()), layout
 
     def weights(self, form: Separable, dtype: torch.dtype) -> Weights:
@@ -189,11 +210,11 @@ class Moments:
 
 
 def _gram(vectors: Tensor, there: Tensor, form: Separable) -> Tensor:
-    """The polynomials of all pairs of different rays, `[V, D, n], [V, D] -> [V p D D]`."""
+    """The polynomials of all pairs of different rays, `[V, D, n], [V, D] -> [V D p D]`."""
     t = torch.bmm(vectors, vectors.mT)
     different = 1.0 - torch.eye(t.shape[1], dtype=t.dtype, device=t.device)
     pairs = there.unsqueeze(2) * there.unsqueeze(1) * different
-    found = torch.stack(polynomials(t, form.degree, form.basis), 1) * pairs.unsqueeze(1)
+    found = torch.stack(polynomials(t, form.degree, form.basis), 2) * pairs.unsqueeze(2)
     return found.flatten()
 
 

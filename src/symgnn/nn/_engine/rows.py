@@ -25,6 +25,8 @@ from symgnn.nn._engine.torch_private import (
     transforms,
 )
 
+#: Fewer columns than this make a product whose result has them as rows faster.
+NARROW = 16
 #: A value `[rows, w]` and the map `[h, w]` that is applied to it.
 Product = tuple[Tensor, Tensor]
 
@@ -127,14 +129,27 @@ def linear(rows: Tensor, weight: Tensor) -> Tensor:
     """A linear map; of a single number as a product, which autocast leaves in full precision."""
     if rows.dtype != weight.dtype and not torch.is_autocast_enabled(rows.device.type):
         rows = rows.to(weight.dtype)
-    return rows * weight[:, 0] if weight.shape[1] == 1 else F.linear(rows, weight)
+    if weight.shape[1] == 1:
+        return rows * weight[:, 0]
+    if weight.shape[1] < NARROW and not torch.is_autocast_enabled(rows.device.type):
+        return rows @ _transposed(weight)
+    return F.linear(rows, weight)
 
 
 def plus_linear(added: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
     """`added + linear(rows, weight)`, in one pass where that changes nothing but the time."""
     if torch.is_autocast_enabled(rows.device.type) or weight.shape[1] == 1:
         return added + linear(rows, weight)
-    return torch.addmm(added, rows.to(weight.dtype), weight.mT)
+    return torch.addmm(added, rows.to(weight.dtype), _transposed(weight))
+
+
+def _transposed(weight: Tensor) -> Tensor:
+    """`[h, w] -> [w, h]`, such that the derivative by a narrow weight is a fast product.
+
+    PyTorch computes that derivative in the order in which the transpose lies in memory. Where w is
+    small, a product that gives `[w, h]` takes a fifth of the time of one that gives `[h, w]`.
+    """
+    return weight.mT.contiguous() if weight.shape[1] < NARROW else weight.mT
 
 
 def bag(rows: Tensor, movement: Movement) -> Tensor:
@@ -200,7 +215,8 @@ class _Assemble(torch.autograd.Function):
             if ctx.needs_input_grad[5 + k]:
                 grads[5 + k] = grad @ weight
             if ctx.needs_input_grad[6 + k]:
-                grads[6 + k] = grad.mT @ value
+                narrow = value.shape[-1] < NARROW
+                grads[6 + k] = (value.mT @ grad).mT if narrow else grad.mT @ value
         return tuple(grads)
 
     @staticmethod

@@ -8,6 +8,13 @@ a row that does not depend on it,
 so Z is computed in the forward pass, while the moments G and H are in the cache, and the backward
 pass multiplies and sums. Rows of Z stand as those of `[g, h]` do, hence with halves exchanged.
 Second derivatives are those of the plain operations.
+
+Where directions have length 1 and rays add nothing, g_j = b_j + a with b of the neighbour and a of
+the vertex. Then no pass over the rays adds a: it adds a times the sum of F to the moments, and
+
+    sum_j g_j h_j = sum_j b_j b'_j + a' G_0 + a H_0 - d a a'
+
+needs a product for each node in place of one for each ray, as the first feature is 1.
 """
 
 from __future__ import annotations
@@ -91,14 +98,20 @@ class _StarSums(torch.autograd.Function):
         rows = table.new_empty(stars.rows, width) if wanted else None
         total = table.new_empty(vertices, width) if wanted else None
         for tile in _tiles(layout, width):
-            both = work.factors(tile, None if rows is None else rows[tile.rows])
+            into = None if rows is None else rows[tile.rows]
             out = terms[tile.vertices]
             if tile.few:
+                both = work.factors(tile, into)
                 work.by_pairs(tile, both, out, wanted)
+            elif work.apart:
+                both = work.by_moments_of_nodes(tile, work.gathered(tile, into), out, wanted)
             else:
+                both = work.factors(tile, into)
                 work.by_moments(tile, both, out, wanted)
             if total is not None:
                 torch.sum(both, 1, out=total[tile.vertices])
+        if work.apart and few < vertices:
+            work.equals(terms[few:, p], None if total is None else total[few:])
         ctx.layout = layout
         ctx.save_for_backward(table, on_rays, *rest[:6], terms, rows, total)
         parts = []
@@ -119,7 +132,10 @@ class _StarSums(torch.autograd.Function):
         grad = grad.contiguous()
         if rows is not None:
             moved = torch.empty_like(rows) if keeps_graph() else rows
-            found[:2] = _by_factors(grad, rows, total, layout, moved, on_rays is not None)
+            of_table, of_rays = _by_factors(grad, rows, total, layout, moved, on_rays is not None)
+            if layout.apart(on_rays):
+                _take_off_equals(of_table, grad, table, weights, layout)
+            found[:2] = of_table, of_rays
         if any(wanted[2:5]):
             work = _Work(table, on_rays, geometry, weights, layout)
             found[2:5] = work.by_geometry(grad, wanted[2:5])
@@ -151,6 +167,20 @@ def _by_factors(
     return _exchanged(found, c), of_rays
 
 
+def _take_off_equals(
+    found: Tensor, grad: Tensor, table: Tensor, weights: Weights, layout: Layout
+) -> None:
+    """Subtract the derivative of the products `b_j b'_j` of pairs of equals by the table."""
+    stars, few, c = layout.stars, layout.few_vertices, grad.shape[1]
+    if few:
+        grad = torch.cat([torch.zeros_like(grad[:few]), grad[few:]])
+    read = torch.embedding_bag(grad, stars.vertices, stars.ends, False, 0, False, None, True)[0]
+    read *= weights.own
+    into = found.view(-1, 2, 2, c)[:, 1]
+    rows = table.reshape(-1, 2, 2, c)[:, 1]
+    into.addcmul_(rows.flip(1), read.unsqueeze(1), value=-1)
+
+
 def _exchanged(rows: Tensor, c: int) -> Tensor:
     return torch.cat([rows[..., c:], rows[..., :c]], -1)
 
@@ -172,20 +202,28 @@ class _Work:
         self.at_vertex = table.index_select(0, layout.stars.at_vertex)
         #: Whether S is 1 for all rays.
         self.unit = layout.ones
-        self.gram = torch.cat([weights.gram, weights.gram], 1).unsqueeze(1)
+        self.gram = torch.cat([weights.gram, weights.gram], 1)
         self.moment = repeated(torch.cat([weights.moment] * 2, 1), layout.counts)
         self.own = -torch.cat([weights.own, weights.own], 1)
+        #: Whether a and b are added apart.
+        self.apart = layout.apart(on_rays)
+        #: [V, 2 c], the moments G_0 and H_0 of the vertices with many rays.
+        self.lowest = table.new_empty(layout.sums.shape[0] if self.apart else 0, table.shape[1])
+
+    def gathered(self, tile: _Tile, into: Tensor | None = None) -> Tensor:
+        """What neighbours add to g and h, `[V, D, 2 c]`; anything for padding."""
+        neighbours = self.layout.stars.at_neighbour[tile.rows]
+        if into is None:
+            into = self.table.new_empty(neighbours.shape[0], self.table.shape[1])
+        torch.index_select(self.table, 0, neighbours, out=into)
+        return into.view(*tile.shape, into.shape[1])
 
     def factors(self, tile: _Tile, into: Tensor | None = None) -> Tensor:
         """The factors g and h, `[V, D, 2 c]`; 0 for padding."""
         stars = self.layout.stars
-        neighbours = stars.at_neighbour[tile.rows]
-        if into is None:
-            into = self.table.new_empty(neighbours.shape[0], self.table.shape[1])
-        torch.index_select(self.table, 0, neighbours, out=into)
+        both = self.gathered(tile, into)
         if self.on_rays is not None:
-            into += self.on_rays.index_select(0, stars.ray[tile.rows])
-        both = into.view(*tile.shape, into.shape[1])
+            both += self.on_rays.index_select(0, stars.ray[tile.rows]).view_as(both)
         both += self.at_vertex[tile.vertices].unsqueeze(1)
         if tile.padded:
             both *= stars.there[tile.rows].to(both.dtype).view(*tile.shape, 1)
@@ -208,15 +246,50 @@ class _Work:
             both *= self.own if self.unit else own @ self.own
             both.baddbmm_(features, moments.mul_(self.moment))
 
+    def by_moments_of_nodes(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> Tensor:
+        """B of vertices with many rays, from b and a; b becomes Z, but for `-o_j b_j`."""
+        c, few = self.c, self.layout.few_vertices
+        here = slice(tile.vertices.start - few, tile.vertices.stop - few)
+        a, sums = self.at_vertex[tile.vertices], self.layout.sums[here]
+        features = self.geometry.features[tile.many].view(*tile.shape, -1)
+        moments = torch.bmm(features.mT, both)
+        moments.addcmul_(sums.unsqueeze(2), a.unsqueeze(1))
+        self.lowest[here] = moments[:, 0]
+        product = moments[..., :c] * moments[..., c:]
+        terms[:, : self.p] = torch.matmul(self.layout.degrees, product)
+        if wanted:
+            moments.mul_(self.moment)
+            moments[:, 0].addcmul_(self.own, a)
+            torch.bmm(features, moments, out=both)
+        return both
+
+    def equals(self, terms: Tensor, total: Tensor | None) -> None:
+        """The pairs of equals of vertices with many rays `[V, c]`, and what they take off the sums
+        of Z.
+        """
+        stars, c, few = self.layout.stars, self.c, self.layout.few_vertices
+        b = self.table.reshape(-1, 2, 2, c)[:, 1]
+        squares, where = b[:, 0] * b[:, 1], (stars.neighbours, stars.starts)
+        sums = torch.embedding_bag(squares, *where, False, 0, False, None, True)[0]
+        a, lowest = self.at_vertex[few:], self.lowest
+        # of the neighbours alone
+        lowest = lowest.addcmul_(self.layout.sums[:, :1], a, value=-1)
+        one, other = a.split(c, 1)
+        torch.addcmul(sums[few:], other, lowest[:, :c], out=terms)
+        terms.addcmul_(one, lowest[:, c:])
+        terms.addcmul_(one * other, self.layout.sums[:, :1])
+        if total is not None:
+            total.addcmul_(self.own, lowest)
+
     def by_pairs(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> None:
         """B of vertices with few rays; their factors become Z."""
         c = self.c
-        gram = self.geometry.grams[tile.grams].view(tile.shape[0], self.p * tile.side, tile.side)
-        turned = torch.bmm(gram, both).unflatten(1, (self.p, tile.side))
-        product = turned[..., c:] * both[..., :c].unsqueeze(1)
-        torch.sum(product, 2, out=terms[:, : self.p])
+        gram = self.geometry.grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
+        turned = torch.bmm(gram, both).unflatten(1, (tile.side, self.p))
+        product = turned[..., c:] * both[..., :c].unsqueeze(2)
+        torch.sum(product, 1, out=terms[:, : self.p])
         if wanted:
-            torch.sum(turned.mul_(self.gram), 1, out=both)
+            torch.sum(turned.mul_(self.gram), 2, out=both)
 
     def by_geometry(self, grad: Tensor, wanted: Sequence[bool]) -> list[Tensor | None]:
         """The derivatives by K, F and S."""
@@ -226,8 +299,8 @@ class _Work:
             out, both = grad[tile.vertices].unsqueeze(1), self.factors(tile)
             g, h = both[..., :c], both[..., c:]
             if tile.few:
-                change = (out * self.weights.gram).unsqueeze(2) * g.unsqueeze(1)
-                into = grams[tile.grams].view(tile.shape[0], self.p * tile.side, tile.side)
+                change = (out * self.weights.gram).unsqueeze(1) * g.unsqueeze(2)
+                into = grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
                 torch.bmm(change.flatten(1, 2), h.mT, out=into)
                 continue
             if wanted[1]:

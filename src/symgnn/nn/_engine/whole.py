@@ -17,6 +17,7 @@ from symgnn.nn._engine.first_half import (
     unstacked,
 )
 from symgnn.nn._engine.moments import Moments, MomentValues
+from symgnn.nn._engine.narrow_sums import narrow_factors
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import few, move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
@@ -180,11 +181,17 @@ class WholeEngine(Reference):
         ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
         maps = cast(list[Tensor], phi.maps())
         given = Given(plan, "angle", topology, maps, phi.bias, (), graph, node, ray)
-        moments = moments_of(phi.product, state)
-        table = unstacked(node_table(given), len(given.bias))
-        rays, fading = ray_table(given), update.envelope
+        moments, fading = moments_of(phi.product, state), update.envelope
         weight = None if fading is None else on_rays(fading, False, state)
-        return MomentValues(topology, lambda to: moments.product(phi, table, rays, to, weight))
+
+        def total(to: str) -> Tensor:
+            narrow = None if to == "ray" or compiling() else narrow_factors(given)
+            if narrow is not None:
+                return moments.narrow_product(phi, narrow, weight)
+            table = unstacked(node_table(given), len(given.bias))
+            return moments.product(phi, table, ray_table(given), to, weight)
+
+        return MomentValues(topology, total)
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
         """An input of a form where it lives."""

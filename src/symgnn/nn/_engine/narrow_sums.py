@@ -1,0 +1,124 @@
+"""Sums over all pairs of rays of each vertex, where nodes have few numbers.
+
+With g_j = W v_j + a and h_k = W' v_k + a', where a and a' belong to the vertex,
+
+    sum_jk K_jk g_jc h_kc = W_c Y W'_c + a'_c (W_c . y) + a_c (W'_c . y) + a_c a'_c y_0,
+
+where Y = sum_jk K_jk v_j v_k, y and y_0 are the blocks of the same sum over the vectors (v_j, 1).
+So the rays are summed before any weight acts, in the few numbers of a node and not in as many as
+there are channels, and there is one such sum for each polynomial of the angle. A first layer, whose
+nodes have their features alone, costs little beside its nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from symgnn.geometry.measures import at_least_float32
+from symgnn.graphs.stars import stars_of
+from symgnn.nn._engine.first_half import Given, graph_rows
+from symgnn.nn._engine.moment_sums import (
+    Geometry,
+    Layout,
+    Weights,
+    gram_groups,
+    moment_groups,
+)
+from symgnn.nn._engine.rows import plus_linear
+from symgnn.nn._engine.values import lift
+
+#: The sums are worth it if there are at most so many times as many products of the numbers of a
+#: node, of two different ones twice, as there are channels.
+WORTH = 4
+#: The inputs of a term that is not read.
+NOT_READ = (None, None)
+
+
+class Narrow(NamedTuple):
+    """The factors g and h of rays whose nodes have few numbers."""
+
+    values: Tensor  # of each node as a neighbour, `[N, w]`
+    first: Tensor  # W, `[c, w]`
+    second: Tensor  # W', `[c, w]`
+    at_vertex: Tensor  # a and a' of each vertex, in the order of its star, `[V, 2 c]`
+
+
+def narrow_factors(given: Given) -> Narrow | None:
+    """The factors of an update of product form; None where nodes have too many numbers, or where
+    rays have some of their own.
+    """
+    c, terms = len(given.bias) // 2, list(zip(given.plan.node, given.node, strict=True))
+    at_vertex = [(term.inputs[:2], value) for term, value in terms if term.inputs[:2] != NOT_READ]
+    read = [(term.inputs[2:], value) for term, value in terms if term.inputs[2:] != NOT_READ]
+    width = sum(value.shape[1] for _, value in read)
+    if given.ray or not read or width * (width + 1) > WORTH * c:
+        return None
+    kind = at_least_float32(given.bias).dtype
+    with torch.autocast(given.bias.device.type, enabled=False):  # as other sums of product form
+        table, vertex = graph_rows(given).to(kind), stars_of(given.topology).vertex
+        table = lift(table, vertex) if table.dim() > 1 else table
+        for places, value in at_vertex:
+            maps = torch.cat([_map(number, value, given, kind) for number in places])
+            table = plus_linear(table, lift(value, vertex), maps)
+        values = torch.cat([value.to(kind) for _, value in read], 1)
+        first, second = (
+            torch.cat([_map(places[half], value, given, kind) for places, value in read], 1)
+            for half in (0, 1)
+        )
+    return Narrow(values, first, second, table.expand(len(vertex), -1))
+
+
+def _map(number: int | None, value: Tensor, given: Given, kind: torch.dtype) -> Tensor:
+    """The map of a value at a place `[c, w]`; 0 where it is not read."""
+    if number is None:
+        return value.new_zeros(len(given.bias) // 2, value.shape[1], dtype=kind)
+    return given.maps[number].to(kind)
+
+
+def narrow_sums(given: Narrow, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
+    """The sums over all pairs of rays of each vertex, `[V, c]`."""
+    stars = layout.stars
+    rows = lift(F.pad(given.values, (0, 1), value=1.0), stars.neighbour)
+    of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
+    few, p = layout.few_vertices, weights.gram.shape[0]
+    a, parts = given.at_vertex, []
+    if layout.few:
+        grams = gram_groups(of_few, geometry.grams, p, layout.few)
+        found = torch.cat([torch.bmm(v.mT, (k @ v).view(*v.shape[:2], -1)) for v, k in grams])
+        parts.append(_weighed(found, a[:few], weights.gram, given))
+    if layout.many:
+        groups = moment_groups(of_many, geometry, layout.many)
+        found = torch.cat([_products(*each, layout.counts) for each in groups])
+        parts.append(_weighed(found, a[few:], torch.cat([weights.moment, -weights.own]), given))
+    return torch.cat(parts)
+
+
+def _products(values: Tensor, features: Tensor, own: Tensor, counts: tuple[int, ...]) -> Tensor:
+    """The products of the moments of each degree, then the pairs of equals, `[V, w, t w]`."""
+    moments = torch.bmm(features.mT, values).split(counts, 1)
+    equals = (values * own[..., s : s + 1] for s in range(own.shape[-1]))
+    return torch.cat(
+        [torch.bmm(each.mT, each) for each in moments]
+        + [torch.bmm(values.mT, each) for each in equals],
+        -1,
+    )
+
+
+def _weighed(products: Tensor, a: Tensor, coefficients: Tensor, given: Narrow) -> Tensor:
+    """The sums from Y, y and y_0, `[V, w + 1, t (w + 1)], [V, 2 c], [t, c] -> [V, c]`."""
+    first, second = (F.pad(each.T, (0, 0, 0, 1)) for each in (given.first, given.second))
+    of_both = coefficients.unsqueeze(1) * second  # [t, w + 1, c]
+    all = (first.unsqueeze(1).unsqueeze(1) * of_both).flatten(0, 2)
+    last = torch.zeros_like(first)
+    last[-1] = 1.0
+    of_first, alone = (coefficients.unsqueeze(1) * each for each in (first, last))
+    linear = torch.cat([of_both, of_first, alone], -1).flatten(0, 1)
+    c = coefficients.shape[1]
+    of_one = (products[:, -1] @ linear).split(c, 1)
+    one, other = a.split(c, 1)
+    found = torch.addmm(one * of_one[0], products.flatten(1), all)
+    return found + other * torch.addcmul(of_one[1], one, of_one[2])
