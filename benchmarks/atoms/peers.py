@@ -3,6 +3,7 @@
     python benchmarks/atoms/configurations.py DIRECTORY   # the data: needs tblite
     python benchmarks/atoms/peers.py DIRECTORY            # needs schnetpack, egnn-pytorch
     python benchmarks/atoms/peers.py DIRECTORY gfn2 --rounds 1 --no-learning   # a part of it
+    python benchmarks/atoms/peers.py DIRECTORY emt --only DGN   # one potential, not a comparison
 
 Stopped, it goes on where it was: `DIRECTORY/peers.json` has what is done.
 
@@ -236,9 +237,11 @@ def chosen_rate(task: Task, make: Make) -> tuple[float, dict[str, float]]:
     return float(min(found, key=lambda rate: found[rate])), found
 
 
-def compare(task: Task, results: dict[str, Any], save: Any, rounds: int) -> None:
-    """All potentials by turns, one seed after the other."""
-    networks = {**OURS, **PEERS}
+def compare(
+    task: Task, results: dict[str, Any], save: Any, rounds: int, only: Sequence[str]
+) -> None:
+    """All potentials, or those named, by turns, one seed after the other."""
+    networks = {name: make for name, make in {**OURS, **PEERS}.items() if name in only or not only}
     rates = results.setdefault("rates", {})
     for name, make in networks.items():
         if name not in rates:
@@ -278,7 +281,7 @@ def means(rounds: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def learning(task: Task, results: dict[str, Any], save: Any) -> None:
     """The learning curve of the best of ours."""
     found = means(results["rounds"])
-    best = min(OURS, key=lambda name: found[name]["forces"])
+    best = min(OURS.keys() & found.keys(), key=lambda name: found[name]["forces"])
     curve = results.setdefault("learning", {"network": best, "errors": {}})
     best, rate = curve["network"], results["rates"][curve["network"]][0]
     for count in COUNTS:
@@ -290,7 +293,9 @@ def learning(task: Task, results: dict[str, Any], save: Any) -> None:
             save(f"{task.name} {best}, {count} configurations: {errors}")
 
 
-def main(directory: Path, names: Sequence[str], rounds: int, curves: bool) -> None:
+def main(
+    directory: Path, names: Sequence[str], rounds: int, curves: bool, only: Sequence[str]
+) -> None:
     """Run what is not in `DIRECTORY/peers.json` yet."""
     torch.set_num_threads(1)
     file = directory / "peers.json"
@@ -306,7 +311,7 @@ def main(directory: Path, names: Sequence[str], rounds: int, curves: bool) -> No
 
     for name in names:
         task, found = Task(directory, name), results.setdefault(name, {})
-        compare(task, found, save, rounds)
+        compare(task, found, save, rounds, only)
         if curves:
             learning(task, found, save)
 
@@ -317,5 +322,6 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*", default=list(CUTOFFS))
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--no-learning", dest="curves", action="store_false")
+    parser.add_argument("--only", action="append", default=[], help="one of the potentials")
     given = parser.parse_args()
-    main(given.directory, given.names, given.rounds, given.curves)
+    main(given.directory, given.names, given.rounds, given.curves, given.only)
