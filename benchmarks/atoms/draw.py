@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 
@@ -15,31 +16,49 @@ OURS, THEIRS = "#1f6f8b", "#b9b9b9"
 TITLES = {"emt": "metals and alloys (EMT)", "gfn2": "molecules (GFN2-xTB)"}
 
 
+def bars(axis: Any, found: dict[str, Any], title: str) -> None:
+    """The mean force error of each potential, with the error of each seed as a dot."""
+    networks = sorted(found["means"].items(), key=lambda item: -item[1]["forces"])
+    values = [value["forces"] for _, value in networks]
+    colours = [THEIRS if "(" in label else OURS for label, _ in networks]
+    drawn = axis.barh([label for label, _ in networks], values, color=colours)
+    for one in found["rounds"]:
+        seeds = [one[label]["forces"] for label, _ in networks]
+        axis.plot(seeds, range(len(seeds)), "k.", markersize=3)
+    axis.bar_label(drawn, fmt="%.0f", padding=6, fontsize=8)
+    axis.set_xscale("log")
+    axis.set_xlim(min(values) / 2, max(values) * 2)
+    axis.set_title(title, fontsize=10)
+    axis.set_xlabel("force error, meV/Å", fontsize=9)
+
+
 def main(results: Path, out: Path) -> None:
     """Draw it."""
-    found = json.loads(results.read_text())
-    figure, axes = plt.subplots(1, len(found) + 1, figsize=(4 * (len(found) + 1), 3.2))
-    for axis, (name, each) in zip(axes, found.items(), strict=False):
-        networks = sorted(each["networks"].items(), key=lambda item: -item[1]["forces"])
-        values = [value["forces"] for _, value in networks]
-        colours = [THEIRS if "(" in label else OURS for label, _ in networks]
-        bars = axis.barh([label for label, _ in networks], values, color=colours)
-        axis.bar_label(bars, fmt="%.0f", padding=3, fontsize=8)
-        axis.set_xscale("log")
-        axis.set_xlim(min(values) / 2, max(values) * 2)
-        axis.set_title(TITLES[name], fontsize=10)
-        axis.set_xlabel("force error, meV/Å", fontsize=9)
-        curve = {int(k): v["forces"] for k, v in each["learning"]["errors"].items()}
-        counts = sorted(curve)
-        label = f"{each['learning']['network']}, {TITLES[name]}"
-        axes[-1].loglog(counts, [curve[k] for k in counts], "o-", label=label)
-    axes[-1].set_xticks(counts, [str(k) for k in counts])
-    axes[-1].minorticks_off()
-    axes[-1].set_title("learning curves", fontsize=10)
-    axes[-1].set_xlabel("configurations", fontsize=9)
-    axes[-1].set_ylabel("force error, meV/Å", fontsize=9)
-    axes[-1].legend(fontsize=7)
-    for axis in axes:
+    found = {k: v for k, v in json.loads(results.read_text()).items() if v.get("means")}
+    curves = {k: v["learning"] for k, v in found.items() if v.get("learning")}
+    count = len(found) + bool(curves)
+    figure, axes = plt.subplots(1, count, figsize=(4.4 * count, 3.2), squeeze=False)
+    for axis, (name, each) in zip(axes[0], found.items(), strict=False):
+        bars(axis, each, TITLES[name])
+    last, ticks = axes[0, -1], set()
+    for name, curve in curves.items():
+        errors = {int(k): v["forces"] for k, v in curve["errors"].items()}
+        counts = sorted(errors)
+        ticks |= set(counts)
+        label = f"{curve['network']}, {TITLES[name]}"
+        last.loglog(counts, [errors[k] for k in counts], "o-", color=OURS, label=label)
+        for k in counts:
+            last.annotate(
+                f"{errors[k]:.0f}", (k, errors[k]), (4, 4), textcoords="offset points", fontsize=8
+            )
+    if curves:
+        last.set_xticks(sorted(ticks), [str(k) for k in sorted(ticks)])
+        last.minorticks_off()
+        last.set_title("learning curve, equal epochs", fontsize=10)
+        last.set_xlabel("configurations", fontsize=9)
+        last.set_ylabel("force error, meV/Å", fontsize=9)
+        last.legend(fontsize=7)
+    for axis in axes[0]:
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

@@ -1,7 +1,8 @@
 """Potentials of symgnn and of peers, as modules that give the energy of each graph of a batch.
 
-All read the same batch: `pos [N, 3]`, `z [N]`, `edge_index [2, E]` (source, target), `edge_shift
-[E, 3]`, `batch [N]`. None searches neighbours: the edges are those of the cutoff, found before.
+All read the same batch: `pos [N, 3]`, `z [N]`, `edge_index [2, E]` (source, target), `batch [N]` and,
+in cells, `edge_shift [E, 3]`. None searches neighbours: the edges are those of the cutoff, found
+before, as are, for ours, the numbers of the neighbours of each atom (`ray_ranks`, as in `symgnn.fit`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ WIDTH, LAYERS, RADIAL = 64, 3, 20
 class Ours(nn.Module):
     """A block as `symgnn.fit(atoms, block, targets=[...])` builds it."""
 
+    ranks = True
+
     def __init__(self, block: str, cutoff: float, graphs: Sequence[Data], **options: Any) -> None:
         super().__init__()
         given = {"block": block, "cutoff": cutoff, **options}
@@ -42,7 +45,8 @@ class Ours(nn.Module):
 def rays(batch: Batch) -> Tensor:
     """From the target of each edge to its source `[E, 3]`."""
     source, target = batch.edge_index
-    return batch.pos[source] + batch.edge_shift - batch.pos[target]
+    away = batch.pos[source] - batch.pos[target]
+    return away if batch.get("edge_shift") is None else away + batch.edge_shift
 
 
 def schnetpack() -> Any:
@@ -91,14 +95,13 @@ class EgnnPytorch(nn.Module):
     cells an image of each atom stands for every edge that crosses a wall.
     """
 
-    def __init__(self, cutoff: float) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__()
         from egnn_pytorch import EGNN_Sparse
 
         self.embedding = nn.Embedding(100, WIDTH)
         self.layers = nn.ModuleList(
-            EGNN_Sparse(WIDTH, m_dim=16, update_coors=False, fourier_features=0)
-            for _ in range(LAYERS)
+            EGNN_Sparse(WIDTH, update_coors=False, **options) for _ in range(LAYERS)
         )
         self.of_atom = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.SiLU(), nn.Linear(WIDTH, 1))
 
@@ -106,11 +109,11 @@ class EgnnPytorch(nn.Module):
         """Of each atom `[N]`."""
         rows, n = self.embedding(batch.z), batch.pos.shape[0]
         index = batch.edge_index
-        crossing = (batch.edge_shift != 0).any(1)
-        source = index[0]
-        if bool(crossing.any()):
+        source, shift = index[0], batch.get("edge_shift")
+        if shift is not None:
+            crossing = (shift != 0).any(1)
             images = source[crossing]
-            moved = batch.pos[images] + batch.edge_shift[crossing]
+            moved = batch.pos[images] + shift[crossing]
             pos = torch.cat([batch.pos, moved])
             source = source.clone()
             source[crossing] = n + torch.arange(len(images))
@@ -133,5 +136,5 @@ OURS: dict[str, Make] = {
 PEERS: dict[str, Make] = {
     "PaiNN (schnetpack)": lambda cutoff, graphs: SchNetPack("PaiNN", cutoff),
     "SchNet (schnetpack)": lambda cutoff, graphs: SchNetPack("SchNet", cutoff),
-    "EGNN (egnn-pytorch)": lambda cutoff, graphs: EgnnPytorch(cutoff),
+    "EGNN (egnn-pytorch)": lambda cutoff, graphs: EgnnPytorch(),
 }
