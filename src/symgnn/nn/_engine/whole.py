@@ -54,6 +54,8 @@ class WholeEngine(Reference):
         new = self._mlp(update, state) if plan.additive else self._form(update, state)
         if plan.plain:
             return new
+        if plan.adds and type(new) is LazyValues:
+            return new.plus(getattr(state, VALUE_OF[update.domain]))
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
         ungated = update.activated(new.rows)
         weight = self.weights(update, state)
@@ -96,7 +98,8 @@ class WholeEngine(Reference):
 
     def _faded(self, hidden: Tensor, update: Update, state: State) -> Tensor:
         """Hidden rows times their envelope, with which the last map commutes, having no bias."""
-        weight = self.weights(update, state) if update.plan.plain else None
+        at_once = update.plan.plain or update.plan.adds
+        weight = self.weights(update, state) if at_once else None
         return hidden if weight is None else hidden * weight.to(hidden.dtype)
 
     def weights(self, update: Update, state: State) -> Tensor | None:
@@ -118,9 +121,8 @@ class WholeEngine(Reference):
             if term.how:
                 own.append((update.reduced(cast(Reduction, term.home), state), map))
             else:
-                value = cast(LazyValues, state.get(term.home))
-                map, bias = folded(value, map, bias)
-                own.append((value.read, map))
+                products, bias = cast(LazyValues, state.get(term.home)).products(map, bias)
+                own += products
         graph = [state.get(term.home).rows for term in plan.graph]
         node = [state.get(term.home).rows for term in plan.node]
         ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
@@ -203,16 +205,6 @@ class WholeEngine(Reference):
 
 def compiling() -> bool:
     return torch.compiler.is_compiling()
-
-
-def folded(value: LazyValues, map: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """A map of a value as one of `value.read`, and the bias with what it adds to all rows."""
-    if not value.folds:
-        return map, bias
-    assert value.last is not None
-    if value.last.bias is not None:
-        bias = torch.addmv(bias, map, value.last.bias)
-    return map @ value.last.weight, bias
 
 
 def on_rays(home: Input, incoming: bool, state: State) -> Tensor:
