@@ -17,6 +17,7 @@ from symgnn.nn._engine.first_half import (
     unstacked,
 )
 from symgnn.nn._engine.moments import Moments, MomentValues
+from symgnn.nn._engine.once import RowValues
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import few, move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
@@ -54,7 +55,7 @@ class WholeEngine(Reference):
         new = self._mlp(update, state) if plan.additive else self._form(update, state)
         if plan.plain:
             return new
-        if plan.adds and type(new) is LazyValues:
+        if plan.adds and type(new) in (LazyValues, RowValues):
             return new.plus(getattr(state, VALUE_OF[update.domain]))
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
         ungated = update.activated(new.rows)
@@ -66,6 +67,9 @@ class WholeEngine(Reference):
 
     def _mlp(self, update: Update, state: State) -> Values:
         phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
+        once = policy().once
+        if once is not None and once.takes(update, state):
+            return once.update(update, state, self._table(update, state))
         if plan.concatenates and few(phi.bias, topology.size(update.domain)):
             hidden = phi.finish(self._concatenated(update, state))
             hidden = self._faded(hidden, update, state)
@@ -77,6 +81,16 @@ class WholeEngine(Reference):
         hidden = phi.finish(first_half(given))
         hidden = self._faded(hidden, update, state)
         return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read, folds)
+
+    def _table(self, update: Update, state: State) -> Tensor:
+        """What nodes, and graphs, add to edges at both ends, with the bias `[2 N, h]`."""
+        phi, plan = cast(MLP, update.phi), update.plan
+        graph = [state.get(term.home).rows for term in plan.graph]
+        node = [state.get(term.home).rows for term in plan.node]
+        topology = state.topology
+        return rows_below(
+            Given(plan, "edge", topology, phi.maps(), phi.bias, (), graph, node, ())
+        )
 
     def _concatenated(self, update: Update, state: State) -> Tensor:
         """The first map of the concatenated inputs, of few nodes, edges or graphs `[rows, h]`.
