@@ -90,6 +90,7 @@ class Potential(nn.Module):
         self.register_buffer("references", table)
         self.register_buffer("scale", torch.tensor(float(scale), dtype=torch.float64))
         self.workspaces = Workspaces()
+        self._cutoff: tuple[float | None] | None = None  # found when it is needed
 
     def forward(
         self,
@@ -146,7 +147,9 @@ class Potential(nn.Module):
         kinds = None
         if data.get("x") is None:
             kinds = data.get("z") if self.model.needs_types else torch.zeros(len(data.pos)).long()
-        return OncePass(self.workspaces, kinds, cutoff_of(self.model))
+        if self._cutoff is None:
+            self._cutoff = (cutoff_of(self.model),)
+        return OncePass(self.workspaces, kinds, self._cutoff[0])
 
     def _energies(
         self, data: Data, pos: Tensor, topology: Topology | None
@@ -243,7 +246,11 @@ def _strained(pos: Tensor, topology: Topology) -> tuple[Tensor, Tensor, Topology
         shift = shift.to(pos.dtype)
         of_edges = of_nodes.index_select(0, topology.edge_index[1])
         shift = shift + torch.bmm(shift.unsqueeze(1), of_edges).squeeze(1)
-        topology = dataclasses.replace(topology, edge_shift=shift)
+        strained = dataclasses.replace(topology, edge_shift=shift)
+        # what was made of the edges and is kept with them does not depend on the shifts
+        kept = {name: made for name, made in vars(topology).items() if name.startswith("_")}
+        vars(strained).update(kept)
+        topology = strained
     return strain, moved, topology
 
 

@@ -24,6 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from symgnn.geometry.measures import length
+from symgnn.geometry.symmetry import LENGTHS
 from symgnn.graphs import Topology
 from symgnn.graphs.edge_pairs import EdgePairs, edge_pairs
 from symgnn.nn._engine.plan import Plan
@@ -31,7 +33,7 @@ from symgnn.nn._engine.rows import Product, few
 from symgnn.nn._engine.torch_private import is_recorded, is_transformed
 from symgnn.nn._engine.values import LazyValues
 from symgnn.nn.form import MLP
-from symgnn.nn.inputs import Applied, Measure, Reduction
+from symgnn.nn.inputs import Applied, Input, Measure, Reduction
 from symgnn.nn.state import State, Values, as_column
 
 if TYPE_CHECKING:
@@ -196,7 +198,7 @@ class OncePass:
             map = maps[term.first]
             if term.how:
                 fine.append((update.reduced(cast(Reduction, term.home), state), map))
-            elif isinstance(term.home, Measure) and term.home.both_ways:
+            elif isinstance(term.home, Measure):
                 coarse.append((self._on_rows(term.home, state, pairs), map))
             else:
                 _terms(state.get(term.home), map, fine, coarse)
@@ -227,14 +229,14 @@ class OncePass:
         return RowValues(state.topology, hidden, total, phi.last, pairs, on_rows)
 
     def _on_rows(self, given: Measure, state: State, pairs: EdgePairs) -> Tensor:
-        """A measure of lengths on rows `[R, w]`."""
+        """A measure that lengths alone decide, on rows `[R, w]`: that of points on a line."""
         if given.home not in self._measured:
-            if "vector" not in self._measured:
-                self._measured["vector"] = _vectors(state, pairs.number)
-            vector = self._measured["vector"]
+            if "length" not in self._measured:
+                apart = length(_vectors(state, pairs.number)).unsqueeze(-1)
+                self._measured["length"] = F.pad(apart, (0, state.x.shape[1] - 1))
+            apart = self._measured["length"]
             function, _ = state.function(given)
-            rows = as_column(function(vector, torch.zeros_like(vector[:1])))
-            self._measured[given.home] = rows
+            self._measured[given.home] = as_column(function(apart, torch.zeros_like(apart[:1])))
         return self._measured[given.home]
 
     def _share(self, value: Tensor) -> tuple[Tensor, Sink]:
@@ -262,6 +264,14 @@ def fits(update: Update) -> bool:
         and plan.ends == 2
         and len(phi.linears) == 2
         and not (phi.dropout and update.training)
+        and all(map(_of_lengths, (*update.inputs, update.envelope)))
+    )
+
+
+def _of_lengths(given: Input) -> bool:
+    """Whether an input of edges is no measure, or one that their lengths alone decide."""
+    return not isinstance(given, Measure) or (
+        given.both_ways and given.width is not None and given.symmetry == LENGTHS
     )
 
 
