@@ -44,14 +44,14 @@ def even_for_few() -> Iterator[None]:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
     """Of each update that was computed here: if on rows, and how many edges were left."""
     found: list[tuple[bool, int]] = []
-    update = once.OncePass.update
+    update = once.OncePass.edges
 
     def recorded(*given: object) -> once.RowValues:
         value = update(*given)  # type: ignore[arg-type]
         found.append((value.on_rows, len(value.pairs.row)))  # type: ignore[attr-defined]
         return value  # type: ignore[return-value]
 
-    monkeypatch.setattr(once.OncePass, "update", recorded)
+    monkeypatch.setattr(once.OncePass, "edges", recorded)
     return found
 
 

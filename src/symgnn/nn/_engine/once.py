@@ -1,8 +1,9 @@
-"""Edge updates of a pass that is differentiated once, by the coordinates: energies and forces.
+"""Updates of edges and angles in a pass that is differentiated once, by the coordinates alone.
 
+That is how energies and forces are computed where they are not differentiated again.
 Nothing has to be kept for second derivatives, and none is taken by weights, so
 
-- edges go through in tiles that stay in the processor's cache, into memory that is used again by
+- edges and angles go through in tiles that stay in the processor's cache, into memory that is used again by
   the next pass: getting new memory from the system takes longer than the arithmetic;
 - an edge and its reverse have the same length, so radial functions, and the maps of them, are
   computed once for both. In the first layer nodes are known by their kind, so between nodes of one
@@ -28,6 +29,7 @@ from symgnn.geometry.measures import length
 from symgnn.geometry.symmetry import LENGTHS
 from symgnn.graphs import Topology
 from symgnn.graphs.edge_pairs import EdgePairs, edge_pairs
+from symgnn.graphs.movement import AngleRays
 from symgnn.nn._engine.plan import Plan
 from symgnn.nn._engine.rows import Product, few
 from symgnn.nn._engine.torch_private import is_recorded, is_transformed
@@ -155,7 +157,7 @@ class OncePass:
 
     def takes(self, update: Update, state: State) -> bool:
         """Whether an update is computed here."""
-        if not fits(update) or state.edge_shift is None and state.topology.edge_shift is not None:
+        if not fits(update) or (update.domain == "angle" and state.topology.pairs is None):
             return False
         if self._takes is None:
             bias = cast(MLP, update.phi).bias
@@ -180,7 +182,7 @@ class OncePass:
         self._pairs = found
         return found
 
-    def update(self, update: Update, state: State, table: Tensor) -> LazyValues:
+    def edges(self, update: Update, state: State, table: Tensor) -> LazyValues:
         """The result of an edge update, with its sums.
 
         Args:
@@ -211,22 +213,45 @@ class OncePass:
             and state.e is None
         )
         weight = self._on_rows(update.envelope, state, pairs)
-        values, sinks = [], []
+        if on_rows:  # the values of rows are its own
+            fine, coarse = coarse, []
+        values, given = self._layer(fine, coarse)
+        layer = (_RowLayer if on_rows else _Layer)(self, pairs, self._next("hidden"), *given)
+        hidden, total = _Messages.apply(layer, table, weight, *values)
+        return RowValues(state.topology, hidden, total, phi.last, pairs, on_rows)
+
+    def angles(
+        self, update: Update, topology: Topology, table: Tensor, own: list[Product], weight: Tensor
+    ) -> LazyValues:
+        """The result of an angle update, with its sums.
+
+        Args:
+            update: The update.
+            topology: Of the graph.
+            table: What rays add at each place, with the bias `[2 R, h]`.
+            own: The values on angles that it reads, with their maps.
+            weight: The envelope `[A, 1]`.
+        """
+        phi, ends = cast(MLP, update.phi), topology.pairs
+        assert ends is not None
+        assert self._pairs is not None
+        values, given = self._layer([(rows.to(map.dtype), map) for rows, map in own], [])
+        layer = _AngleLayer(self, self._pairs, self._next("hidden"), *given, ends)
+        hidden, total = _Messages.apply(layer, table, weight, *values)
+        folds = update.plan.folds
+        return LazyValues(topology, "angle", hidden, phi.last, False, folds, total)
+
+    def _layer(
+        self, fine: list[Product], coarse: list[Product]
+    ) -> tuple[list[Tensor], tuple[list[Tensor], list[Sink | None], int]]:
+        """The values of products as they are read, and what a layer has of them."""
+        values: list[Tensor] = []
+        sinks: list[Sink | None] = []
         for value, _ in (*fine, *coarse):
             alias, sink = self._share(value)
             values.append(alias)
             sinks.append(sink if value.requires_grad else None)
-        layer = _Layer(
-            self,
-            pairs,
-            on_rows,
-            len(fine),
-            self._next("hidden"),
-            [map.detach() for _, map in (*fine, *coarse)],
-            sinks,
-        )
-        hidden, total = _EdgeLayer.apply(layer, table, weight, *values)
-        return RowValues(state.topology, hidden, total, phi.last, pairs, on_rows)
+        return values, ([map.detach() for _, map in (*fine, *coarse)], sinks, len(fine))
 
     def _on_rows(self, given: Measure, state: State, pairs: EdgePairs) -> Tensor:
         """A measure that lengths alone decide, on rows `[R, w]`: that of points on a line."""
@@ -255,7 +280,7 @@ def fits(update: Update) -> bool:
     """Whether an update is of the kind that is computed here."""
     phi, plan = update.phi, update.plan
     return (
-        update.domain == "edge"
+        update.domain in ("edge", "angle")
         and update.envelope is not None
         and isinstance(phi, MLP)
         and type(phi).finish is MLP.finish
@@ -264,7 +289,7 @@ def fits(update: Update) -> bool:
         and plan.ends == 2
         and len(phi.linears) == 2
         and not (phi.dropout and update.training)
-        and all(map(_of_lengths, (*update.inputs, update.envelope)))
+        and (update.domain == "angle" or all(map(_of_lengths, (*update.inputs, update.envelope))))
     )
 
 
@@ -370,28 +395,59 @@ class RowValues(LazyValues):
 
 @dataclass(frozen=True)
 class _Layer:
-    """What an edge update needs besides numbers that are differentiated."""
+    """What an update needs besides numbers that are differentiated; here, on edges."""
 
     run: OncePass
     pairs: EdgePairs
-    on_rows: bool
-    fine: int  # how many values are on its own rows; the others are on those of pairs
     name: str
     maps: list[Tensor]  # of the values, those of its own rows first
     sinks: list[Sink | None]
+    fine: int  # how many values are on its own rows; the others are on those of pairs
 
     @property
     def size(self) -> int:
-        """How many rows there are: those of pairs, or edges."""
-        return len(self.pairs.first if self.on_rows else self.pairs.row)
+        """How many rows there are."""
+        return len(self.pairs.row)
+
+    @property
+    def order(self) -> Tensor:
+        """Which rows are summed, one sum after the other."""
+        return torch.arange(self.size)
+
+    @property
+    def offsets(self) -> Tensor:
+        """Where those of each sum start in the order."""
+        return self.pairs.offsets
+
+    def reads(self, nodes: int, more: bool) -> Tensor:
+        """The rows of the table that each row adds up `[rows, k]`; `more` if it goes on behind
+        what nodes add, with what rows of pairs add.
+        """
+        pairs = self.pairs
+        found = [2 * pairs.target, 2 * pairs.source + 1]
+        return torch.stack([*found, nodes + pairs.row] if more else found, 1)
+
+    def readers(self, of_total: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The sums that read each row, first and second, and the derivative by sums."""
+        return self.pairs.target, None, of_total
+
+    def weight(self, rows: Tensor, tile: slice) -> Tensor:
+        """The envelope of a tile `[t, 1]`, of that of rows of pairs."""
+        return rows.index_select(0, self.pairs.row[tile])
+
+    def of_weight(self, found: Tensor) -> Tensor:
+        """The derivative by the envelope, of that on its own rows and a last one of nothing."""
+        return (found[self.pairs.first] + found[self.pairs.second]).unsqueeze(1)
+
+    def of_table(self, grad: Tensor) -> Tensor | None:
+        """The derivative by the table, of that on its own rows and a last one of nothing."""
+        own = _bag(grad, self.order, self.offsets)
+        other = _bag(grad, self.pairs.reverse, self.offsets)
+        return torch.stack([own, other], 1).flatten(0, 1)
 
     def take(self, name: str, rows: int, width: int, like: Tensor) -> Tensor:
         """Memory of the pass."""
         return self.run.workspace.take(name, rows, width, like)
-
-    def weight(self, rows: Tensor, tile: slice) -> Tensor:
-        """The envelope of a tile `[t, 1]`, of that of rows."""
-        return rows[tile] if self.on_rows else rows.index_select(0, self.pairs.row[tile])
 
     def started(self, fine: bool, like: Tensor) -> list[tuple[Tensor, Sink]]:
         """The maps and sinks of the values that are differentiated, on its own rows or pairs."""
@@ -404,6 +460,70 @@ class _Layer:
         ]
 
 
+class _RowLayer(_Layer):
+    """On rows of pairs, where nodes are known by their kind. No value is finer."""
+
+    @property
+    def size(self) -> int:
+        return len(self.pairs.first)
+
+    @property
+    def order(self) -> Tensor:
+        return self.pairs.row
+
+    def reads(self, nodes: int, more: bool) -> Tensor:
+        return super().reads(nodes, False).index_select(0, self.pairs.first)
+
+    def readers(self, of_total: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        pairs, nodes = self.pairs, len(of_total)
+        targets = torch.cat([pairs.target, pairs.target.new_full((1,), nodes)])
+        of_total = torch.cat([of_total, of_total.new_zeros(1, of_total.shape[1])])
+        return targets[pairs.first], targets[pairs.second], of_total
+
+    def weight(self, rows: Tensor, tile: slice) -> Tensor:
+        return rows[tile]
+
+    def of_weight(self, found: Tensor) -> Tensor:
+        return found[:-1].unsqueeze(1)
+
+    def of_table(self, grad: Tensor) -> Tensor | None:
+        return None  # kinds have no derivative by coordinates
+
+
+@dataclass(frozen=True)
+class _AngleLayer(_Layer):
+    """On angles, summed for each first ray; the table is that of rays."""
+
+    ends: AngleRays
+
+    @property
+    def size(self) -> int:
+        return self.ends.first.reads.shape[0]
+
+    @property
+    def order(self) -> Tensor:
+        return self.ends.first.back_reads
+
+    @property
+    def offsets(self) -> Tensor:
+        return self.ends.first.back_offsets
+
+    def reads(self, nodes: int, more: bool) -> Tensor:
+        return self.ends.both.reads.view(-1, 2)
+
+    def readers(self, of_total: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        return self.ends.first.reads, None, of_total
+
+    def weight(self, rows: Tensor, tile: slice) -> Tensor:
+        return rows[tile]
+
+    def of_weight(self, found: Tensor) -> Tensor:
+        return found[:-1].unsqueeze(1)
+
+    def of_table(self, grad: Tensor) -> Tensor | None:
+        return _bag(grad, self.ends.both.back_reads, self.ends.both.back_offsets)
+
+
 def _tiles(size: int) -> Iterator[slice]:
     return (slice(start, min(start + TILE, size)) for start in range(0, size, TILE))
 
@@ -413,21 +533,20 @@ def _bag(rows: Tensor, reads: Tensor, offsets: Tensor) -> Tensor:
     return torch.embedding_bag(rows, reads, offsets, False, 0, False, None, True)[0]
 
 
-class _EdgeLayer(torch.autograd.Function):
-    """`f swish(nodes + sum_k value_k map_k^T)` on edges or rows, and its sum at each target."""
+class _Messages(torch.autograd.Function):
+    """`f swish(table + sum_k value_k map_k^T)` on the rows of a layer, and its sums."""
 
     @staticmethod
     def forward(
         ctx: Any, layer: _Layer, table: Tensor, weight: Tensor, *values: Tensor
     ) -> tuple[Tensor, Tensor]:
-        pairs, width, size = layer.pairs, table.shape[1], layer.size
+        width, size = table.shape[1], layer.size
         products = list(zip(values, layer.maps, strict=True))
         fine, coarse = products[: layer.fine], products[layer.fine :]
-        if layer.on_rows:  # the values of rows are its own
-            fine, coarse = coarse, []
-        reads, table = _reads(layer, table, coarse)
+        reads = layer.reads(len(table), bool(coarse))
+        table = _with_rows(layer, table, coarse) if coarse else table
         each = reads.shape[1]
-        offsets = torch.arange(0, each * TILE + 1, each)
+        offsets = torch.arange(0, each * TILE + 1, each, dtype=reads.dtype)
         hidden = layer.take(layer.name, size, width, table)
         result = layer.take(f"result of {layer.name}", size, width, table)
         for tile in _tiles(size):
@@ -437,11 +556,10 @@ class _EdgeLayer(torch.autograd.Function):
                 here.addmm_(value[tile], map.mT)
             hidden[tile] = here
             torch.mul(F.silu(here, inplace=True), layer.weight(weight, tile), out=result[tile])
-        order = pairs.row if layer.on_rows else torch.arange(size)
         ctx.layer = layer
         ctx.save_for_backward(hidden, weight)
         ctx.set_materialize_grads(False)
-        return result, _bag(result, order, pairs.offsets)
+        return result, _bag(result, layer.order, layer.offsets)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -451,10 +569,11 @@ class _EdgeLayer(torch.autograd.Function):
         if of_result is None and of_total is None:
             return None, None, None, *nothing
         hidden, weight = ctx.saved_tensors
-        pairs, width, size = layer.pairs, hidden.shape[1], layer.size
-        sinks = layer.started(not layer.on_rows, hidden)
-        first, second, of_total = _readers(layer, of_total, hidden)
-        one = hidden.new_ones(())
+        (size, width), pairs = hidden.shape, layer.pairs
+        if of_total is None:
+            of_total = hidden.new_zeros(len(layer.offsets) - 1, width)
+        first, second, of_total = layer.readers(of_total)
+        sinks, one = layer.started(True, hidden), hidden.new_ones(())
         grad = layer.take("gradient", size + 1, width, hidden)
         of_weight = hidden.new_zeros(size + 1)
         for tile in _tiles(size):
@@ -471,32 +590,19 @@ class _EdgeLayer(torch.autograd.Function):
             here = torch.mul(here, swish.lerp_(one, sigmoid), out=grad[tile])
             for map, sink in sinks:
                 sink.add(here, map, tile)
-        if layer.on_rows:  # of the kinds of nodes, no derivative is wanted
-            return None, None, of_weight[:size].unsqueeze(1), *nothing
         grad[size] = 0.0  # of an edge that is not there
-        own = _bag(grad, torch.arange(size), pairs.offsets)
-        of_table = torch.stack([own, _bag(grad, pairs.reverse, pairs.offsets)], 1).flatten(0, 1)
-        of_weight = of_weight[pairs.first] + of_weight[pairs.second]
         sinks = layer.started(False, hidden)
         for tile in _tiles(len(pairs.first)) if sinks else ():
             here = grad.index_select(0, pairs.first[tile])
             here += grad.index_select(0, pairs.second[tile])
             for map, sink in sinks:
                 sink.add(here, map, tile)
-        return None, of_table, of_weight.unsqueeze(1), *nothing
+        return None, layer.of_table(grad), layer.of_weight(of_weight), *nothing
 
 
-def _reads(layer: _Layer, table: Tensor, coarse: Sequence[Product]) -> tuple[Tensor, Tensor]:
-    """Which rows of a table each row adds up `[rows, k]`, and the table: that of nodes, and behind
-    it what rows of pairs add.
-    """
-    pairs, (nodes, width) = layer.pairs, table.shape
-    source, target = pairs.source, pairs.target
-    if layer.on_rows:
-        source, target = source[pairs.first], target[pairs.first]
-    if not coarse:
-        return torch.stack([2 * target, 2 * source + 1], 1), table
-    rows = len(pairs.first)
+def _with_rows(layer: _Layer, table: Tensor, coarse: Sequence[Product]) -> Tensor:
+    """The table of nodes, and behind it what rows of pairs add."""
+    (nodes, width), rows = table.shape, len(layer.pairs.first)
     whole = layer.take("table", nodes + rows, width, table)
     whole[:nodes] = table
     of_rows = whole[nodes:]
@@ -506,18 +612,4 @@ def _reads(layer: _Layer, table: Tensor, coarse: Sequence[Product]) -> tuple[Ten
                 of_rows[tile].addmm_(value[tile], map.mT)
             else:
                 torch.mm(value[tile], map.mT, out=of_rows[tile])
-    return torch.stack([2 * target, 2 * source + 1, nodes + pairs.row], 1), whole
-
-
-def _readers(
-    layer: _Layer, of_total: Tensor | None, like: Tensor
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """The nodes that read each row, first and second, and the derivative by what they read."""
-    pairs, nodes = layer.pairs, len(layer.pairs.offsets) - 1
-    if of_total is None:
-        of_total = like.new_zeros(nodes, like.shape[1])
-    if not layer.on_rows:
-        return pairs.target, None, of_total
-    targets = torch.cat([pairs.target, pairs.target.new_full((1,), nodes)])
-    of_total = torch.cat([of_total, like.new_zeros(1, like.shape[1])])
-    return targets[pairs.first], targets[pairs.second], of_total
+    return whole

@@ -69,7 +69,10 @@ class WholeEngine(Reference):
         phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
         once = policy().once
         if once is not None and once.takes(update, state):
-            return once.update(update, state, self._table(update, state))
+            if update.domain == "edge":
+                return once.edges(update, state, self._table(update, state))
+            given, weight = self._given(update, state), self.weights(update, state)
+            return once.angles(update, topology, rows_below(given), given.own, weight)
         if plan.concatenates and few(phi.bias, topology.size(update.domain)):
             hidden = phi.finish(self._concatenated(update, state))
             hidden = self._faded(hidden, update, state)
