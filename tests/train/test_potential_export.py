@@ -16,6 +16,7 @@ import symgnn
 from nn.potential_cases import STRUCTURES, graph, potential
 from symgnn.cli import main
 from symgnn.nn import export
+from symgnn.train._potential_export import with_forces
 from train.emt_frames import emt_frames
 
 EXPORTS = pytest.mark.skipif(
@@ -50,6 +51,21 @@ def test_programs_give_the_energies_and_forces_of_the_potential(block: str) -> N
         wanted = model(each)
         torch.testing.assert_close(energy, wanted.energy, rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(-gradient, wanted.forces, rtol=1e-10, atol=1e-11)
+
+
+@EXPORTS
+@pytest.mark.parametrize("block", ["dgn", "combined-separable"])
+def test_programs_to_be_compiled_give_forces_too(block: str) -> None:
+    model, names = potential(block, layers=1).eval(), ["pos", "edge_index", "edge_shift", "batch", "z"]
+    example = graph(bulk("Cu"))
+    program = with_forces(export(model, example), names, example).module()
+    for name, make in STRUCTURES.items():
+        each = graph(make())
+        batch = torch.zeros(each.num_nodes, dtype=torch.long)
+        energy, forces = program(each.pos, each.edge_index, each.edge_shift, batch, each.z)
+        wanted = model(each)
+        for found, known in ((energy, wanted.energy), (forces, wanted.forces)):
+            torch.testing.assert_close(found, known, rtol=1e-10, atol=1e-11, msg=name)
 
 
 @EXPORTS

@@ -138,8 +138,9 @@ def _images(
             _EACH,
             "give a smaller radius",
         )
-    search = NeighborList(cutoff=max(limit * _SLACK, 1e-12), full_list=True)
-    i, j, s = search.compute(inside, box, repeats, "ijS")
+    rounding = 8 * np.finfo(np.float64).eps * float(np.abs(inside).max(initial=0.0))
+    search = NeighborList(cutoff=max(limit * _SLACK + rounding, 1e-12), full_list=True)
+    i, j, s = search.compute(_without_gaps(inside, box, repeats, limit), box, repeats, "ijS")
     i, j = i.astype(np.int64), j.astype(np.int64)
     # of the nodes as they were given, whichever image they are
     s = s.astype(np.float64) - home[j] + home[i]
@@ -149,6 +150,27 @@ def _images(
     i, j, s, shift = i[near], j[near], s[near], shift[near]
     order = np.lexsort((s[:, 2], s[:, 1], s[:, 0], j, i))
     return np.stack([j[order], i[order]]), shift[order]
+
+
+def _without_gaps(
+    points: np.ndarray, box: np.ndarray, repeats: np.ndarray, limit: float
+) -> np.ndarray:
+    """Points moved together along directions that do not repeat, where nothing is between them.
+
+    Points that are more than the limit apart along such a direction are so afterwards, and others
+    are as far apart as before. The search counts its cells in integers, and stops the process if
+    there are too many, as with an atom that has flown away.
+    """
+    moved = points.copy()
+    for axis in box[~repeats]:  # at right angles to each other and to those that repeat
+        along = axis / np.linalg.norm(axis)
+        place = points @ along
+        order = np.argsort(place, kind="stable")
+        gaps = np.diff(place[order], prepend=place[order[:1]])
+        gone = np.cumsum(np.maximum(gaps - 4 * limit, 0.0))
+        if gone.size and gone[-1] > 0:
+            moved[order] -= gone[:, None] * along
+    return moved
 
 
 def _combined(numbers: np.ndarray, box: np.ndarray) -> np.ndarray:

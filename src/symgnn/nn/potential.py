@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
+from symgnn.nn._engine.once import OncePass, Workspaces, cutoff_of
+from symgnn.nn._engine.policy import using_policy
 from symgnn.nn.model import Model
 from symgnn.nn.node_types import ATOMS, check_types
 
@@ -86,6 +89,8 @@ class Potential(nn.Module):
             table[_number(element)] = float(energy)
         self.register_buffer("references", table)
         self.register_buffer("scale", torch.tensor(float(scale), dtype=torch.float64))
+        self.workspaces = Workspaces()
+        self._cutoff: tuple[float | None] | None = None  # found when it is needed
 
     def forward(
         self,
@@ -114,7 +119,9 @@ class Potential(nn.Module):
         if not (forces or stress):
             return EnergyForces(*self._energies(data, data.pos, None))
         again = self.training if create_graph is None else create_graph
-        with torch.enable_grad():
+        numbers = not (again or data.pos.requires_grad or torch.is_grad_enabled())
+        once = self._once(data) if numbers else None
+        with torch.enable_grad(), using_policy(once=once), nullcontext() if once is None else once:
             pos = data.pos if data.pos.requires_grad else data.pos.detach().requires_grad_()
             topology = self.topology(data)
             strain, moved = None, pos
@@ -125,7 +132,7 @@ class Potential(nn.Module):
             found = torch.autograd.grad(
                 energy.sum(), wanted, create_graph=again, materialize_grads=True
             )
-        if not again and not data.pos.requires_grad and not torch.is_grad_enabled():
+        if numbers:
             energy, energies = energy.detach(), energies.detach()
         virial = found[1] if stress else None
         return EnergyForces(
@@ -134,6 +141,15 @@ class Potential(nn.Module):
             -found[0] if forces else None,
             None if virial is None else _stress(virial, data),
         )
+
+    def _once(self, data: Data) -> OncePass:
+        """How a pass is computed whose results are numbers, not differentiated again."""
+        kinds = None
+        if data.get("x") is None:
+            kinds = data.get("z") if self.model.needs_types else torch.zeros(len(data.pos)).long()
+        if self._cutoff is None:
+            self._cutoff = (cutoff_of(self.model),)
+        return OncePass(self.workspaces, kinds, self._cutoff[0])
 
     def _energies(
         self, data: Data, pos: Tensor, topology: Topology | None
@@ -230,7 +246,11 @@ def _strained(pos: Tensor, topology: Topology) -> tuple[Tensor, Tensor, Topology
         shift = shift.to(pos.dtype)
         of_edges = of_nodes.index_select(0, topology.edge_index[1])
         shift = shift + torch.bmm(shift.unsqueeze(1), of_edges).squeeze(1)
-        topology = dataclasses.replace(topology, edge_shift=shift)
+        strained = dataclasses.replace(topology, edge_shift=shift)
+        # what was made of the edges and is kept with them does not depend on the shifts
+        kept = {name: made for name, made in vars(topology).items() if name.startswith("_")}
+        vars(strained).update(kept)
+        topology = strained
     return strain, moved, topology
 
 

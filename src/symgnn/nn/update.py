@@ -60,7 +60,7 @@ class Update(nn.Module):
         super().__init__()
         widths = [width_of(each, sizes, dimension) for each in inputs]
         there = [(each, w) for each, w in zip(inputs, widths, strict=True) if w]
-        self.domain, self.rows_read = domain, rows_read
+        self.domain, self.rows_read, self.depth = domain, rows_read, width.depth
         self.envelope = envelope if domain in ("edge", "angle") else None
         last_bias = last_bias and self.envelope is None
         self.inputs = [each for each, _ in there]

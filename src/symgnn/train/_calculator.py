@@ -43,6 +43,12 @@ class NeighbourCache:
         """The graph of some atoms, with its topology."""
         now = {name: np.array(getattr(atoms, name)) for name in _STRUCTURE}
         positions = atoms.positions
+        strange = np.flatnonzero(~np.isfinite(positions).all(1))
+        if len(strange):
+            raise ValueError(
+                f"positions: that of atom {strange[0]} is {positions[strange[0]].tolist()}; a "
+                "smaller time step may help"
+            )
         if self._graph is None or self._is_stale(now, positions):
             self._search(now, positions, dtype)
         assert self._graph is not None
@@ -103,8 +109,15 @@ def calculator_of(
     if precision is not None:
         for each in copies:
             each.to(torch.float64 if precision == "64" else torch.float32)
+    for each in copies:  # evaluated one after the other, so one memory is enough
+        each.workspaces = copies[0].workspaces
     cache = NeighbourCache(copies, cutoff, skin if fades else 0.0)
     return _calculator_class()(cache, frozenset(elements))
+
+
+def _remade(neighbours: NeighbourCache, elements: frozenset[int]) -> Any:
+    """A calculator of a file or a copy."""
+    return _calculator_class()(neighbours, elements)
 
 
 @cache
@@ -126,6 +139,9 @@ def _calculator_class() -> type:
             super().__init__()
             self.neighbours, self.elements = neighbours, elements
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _remade, (self.neighbours, self.elements), vars(self)
+
         def calculate(
             self,
             atoms: Any = None,
@@ -141,8 +157,10 @@ def _calculator_class() -> type:
                 known = ", ".join(chemical_symbols[z] for z in sorted(self.elements))
                 raise ValueError(f"atoms: have {names}; the potential was trained on {known} alone")
             stress = "stress" in properties
-            if stress and not self.atoms.cell.rank == 3:
+            if stress and self.atoms.cell.rank < 3:
                 raise PropertyNotImplementedError("stress: the atoms have no cell; give them one")
+            if stress and not self.atoms.cell.volume > 0:
+                raise PropertyNotImplementedError("stress: the cell has no volume; correct it")
             potentials = self.neighbours.potentials
             dtype = next(potentials[0].parameters()).dtype
             graph = self.neighbours.graph(self.atoms, dtype)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._inductor.exc import InductorError
 from torch.export import ExportedProgram
 from torch_geometric.data import Data
 
@@ -169,6 +170,20 @@ def save_program(
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
-        torch._inductor.aoti_compile_and_package(program, package_path=str(out))
+        _compile(program, out)
     out.with_suffix(".json").write_text(json.dumps(about, indent=1))
     return out
+
+
+def _compile(program: ExportedProgram, out: Path) -> None:
+    """Compile a program, without vectors where PyTorch's code with them is not valid C++."""
+    for options in (None, {"cpp.simdlen": 1}):
+        try:
+            torch._inductor.aoti_compile_and_package(
+                program, package_path=str(out), inductor_configs=options
+            )
+            return
+        except InductorError as error:
+            said = [line.strip() for line in str(error).splitlines() if " error: " in line]
+            reason = said[0] if said else str(error).partition("\n")[0]
+    raise ValueError(f"aoti: the compiler refuses the program ({reason}); leave --aoti out")

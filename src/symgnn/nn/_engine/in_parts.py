@@ -15,7 +15,7 @@ from symgnn.nn._engine.first_half import Given, node_table, ray_table, unstacked
 from symgnn.nn._engine.parts import AngleParts, EdgeParts
 from symgnn.nn._engine.rows import assemble, linear, move
 from symgnn.nn._engine.values import LazyValues
-from symgnn.nn._engine.whole import WholeEngine, compiling, folded, on_rays, to_rays
+from symgnn.nn._engine.whole import WholeEngine, compiling, on_rays, to_rays
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import Input, Measure, Reduction
 from symgnn.nn.state import State, Values, measure_angles
@@ -108,11 +108,14 @@ class PartsEngine(WholeEngine):
                 readers.append(_rows_of_edges(chunks, rows))
             else:
                 value = cast(LazyValues, state.get(term.home))
-                map, bias = folded(value, map, bias)
                 if isinstance(value, AngleParts | EdgeParts):
+                    map, bias = value.folded(map, bias)
                     readers.append(value.read_of)
                 else:
-                    readers.append(_rows_of_edges(chunks, value.read))
+                    products, bias = value.products(map, bias)
+                    readers += [_rows_of_edges(chunks, rows) for rows, _ in products]
+                    own += [chunks.share(each) for _, each in products]
+                    continue
             own.append(chunks.share(map))
         graph = [state.get(term.home).rows for term in plan.graph]
         node = [state.get(term.home).rows for term in plan.node]

@@ -204,7 +204,9 @@ class Moments:
         monomial = features(vectors, there, form.degree, unit=False).unsqueeze(2)
         moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.vertex.T) * weights.flatten()
         back = move(moments, rays.vertex).unflatten(1, weights.shape)
-        alone = powers(vectors, there, form.degree).T @ own
+        # row by row: a derivative that is recorded cannot tell if columns of no rays are in order
+        alone = powers(vectors, there, form.degree).T.clone(memory_format=torch.contiguous_format)
+        alone = alone @ own
         found = g * ((monomial * back).sum(1) - h * alone)
         return found if to == "ray" else move(found, rays.vertex.T)
 

@@ -55,6 +55,13 @@ class Plan:
     has_total: bool  # whether the form has a faster sum over second rays
     on_rays: bool  # whether it is a product of factors of the rays, see :class:`Form`
     plain: bool  # whether nothing is done to the result
+    adds: bool  # whether the old value is added to it, by terms (see `LazyValues`), and no more
+
+
+#: Up to how many layers a value that adds to its old one is kept as a sum of terms, each with its
+#: own last map: a reader multiplies every term, L (L - 1) / 2 products in L layers, where making
+#: the rows and reading them takes 2 (L - 1).
+TERMS = 4
 
 
 def plan_of(update: Update) -> Plan:
@@ -93,6 +100,12 @@ def plan_of(update: Update) -> Plan:
     rays = _grouped(ray, 2 if two or phi.on_rays else 1)
     last = phi.last if isinstance(phi, MLP) and mlp else None
     plain = update.after == After()
+    adds = (
+        domain in ("edge", "angle")
+        and last is not None
+        and update.after == After(residual=True)
+        and update.depth <= TERMS
+    )
     return Plan(
         mlp,
         mlp and domain != "angle" and bool(reads),
@@ -107,18 +120,19 @@ def plan_of(update: Update) -> Plan:
         domain in ("edge", "angle")
         and last is not None
         and last.in_features <= last.out_features
-        and plain,
+        and (plain or adds),
         domain == "angle"
         and update.envelope is None
         and isinstance(phi, MLP)
         and mlp
         and type(phi).finish is MLP.finish
         and len(phi.linears) == 2,
-        update.rows_read or not plain,
+        update.rows_read or not (plain or adds),
         _on_lines(update),
         domain == "angle" and type(phi).total is not Form.total,
         phi.on_rays,
         plain,
+        adds,
     )
 
 

@@ -44,6 +44,9 @@ def largest(rows: Tensor, index: Tensor, size: int) -> Tensor:
 class LazyValues(Values):
     """A value `[rows, w]` with `rows = last(hidden)`, where `last` is applied when it has to be.
 
+    With `before`, `rows = last(hidden) + before.rows`: a sum of terms with a last map each, which
+    sums, means and linear maps take one by one.
+
     Args:
         hidden: `[rows, h]`; the value itself without `last`.
         last: The last linear map.
@@ -51,6 +54,7 @@ class LazyValues(Values):
             of `hidden`, and the last map is applied to the few rows that are left.
         folds: Whether linear maps of the rows are multiplied by the last map and applied to
             `hidden`; then the rows are only made if they are asked for.
+        before: The value that is added.
         ray_total: Of angles: the sum of `hidden` over the angles of each first ray `[R, h]`, where
             it is known. Then `hidden` may be None if only sums are read.
     """
@@ -66,9 +70,10 @@ class LazyValues(Values):
         ray_total: Tensor | None = None,
         rows: Tensor | None = None,
         ungated: Tensor | None = None,
+        before: Values | None = None,
     ) -> None:
         self.topology, self.domain, self.ungated = topology, domain, ungated
-        self.hidden, self.last, self.folds = hidden, last, folds
+        self.hidden, self.last, self.folds, self.before = hidden, last, folds, before
         #: Whether the last map is applied after a sum or mean.
         self.defers = last is not None and (folds or not rows_read)
         self._made = hidden if rows is None and last is None else rows
@@ -82,12 +87,49 @@ class LazyValues(Values):
         if self._made is None:
             assert self.last is not None
             assert self.hidden is not None
-            self._made = self.last(self.hidden)
+            rows = self.last(self.hidden)
+            self._made = rows if self.before is None else rows + self.before.rows
         return self._made
+
+    def plus(self, before: Values) -> LazyValues:
+        """The value with an old one added."""
+        assert self.last is not None
+        rows = None if self._made is None else self._made + before.rows
+        found = LazyValues(
+            self.topology, self.domain, self.hidden, self.last, not self.defers, self.folds,
+            rows=rows, before=before,
+        )  # fmt: skip
+        if self.defers:
+            found._totals = self._totals
+        return found
+
+    def folded(self, map: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """A map of the value as one of `read`, and the bias with what it adds to all rows."""
+        if not self.folds:
+            return map, bias
+        assert self.last is not None
+        if self.last.bias is not None:
+            bias = torch.addmv(bias, map, self.last.bias)
+        return map @ self.last.weight, bias
+
+    def products(self, map: Tensor, bias: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+        """A linear map `[h, w]` of the value as products of what is there, and the bias with what
+        it adds to all rows.
+        """
+        if not self.folds:
+            return [(self.rows, map)], bias
+        of_hidden, bias = self.folded(map, bias)
+        found = [(self.read, of_hidden)]
+        if isinstance(self.before, LazyValues):
+            more, bias = self.before.products(map, bias)
+            return found + more, bias
+        return found if self.before is None else [*found, (self.before.rows, map)], bias
 
     @property
     def read(self) -> Tensor:
-        """The input of linear maps of the value: `hidden` if it folds, else the rows."""
+        """The input of linear maps of the value, without `before`: `hidden` if it folds, else the
+        rows.
+        """
         if not self.folds:
             return self.rows
         assert self.hidden is not None
@@ -95,7 +137,7 @@ class LazyValues(Values):
 
     def reduce(self, to: str, how: str, place: str = "") -> Tensor:
         """The value reduced to a coarser domain, `[rows of to, w]`; of nothing, 0."""
-        to = f"{place} ray" if place else to
+        goal, to = to, f"{place} ray" if place else to
         if how == "max":
             found = self._total(to, "max")
             return torch.where(self._count(to, found.dtype) > 0, found, 0.0)
@@ -111,9 +153,13 @@ class LazyValues(Values):
         # in the type of the sum: a half type could not hold one over many rows
         weight, bias = self.last.weight.to(found.dtype), self.last.bias
         if bias is None:
-            return linear(found, weight)
-        count = (count > 0).to(found.dtype) if how == "mean" else count
-        return plus_linear(count * bias, found, weight)
+            found = linear(found, weight)
+        else:
+            count = (count > 0).to(found.dtype) if how == "mean" else count
+            found = plus_linear(count * bias, found, weight)
+        if self.before is None:
+            return found
+        return found + self.before.reduce(goal, how, place)
 
     def _total(self, to: str, op: str) -> Tensor:
         key = (to, op)

@@ -18,6 +18,7 @@ from symgnn.nn._engine.first_half import (
 )
 from symgnn.nn._engine.moments import Moments, MomentValues
 from symgnn.nn._engine.narrow_sums import narrow_factors
+from symgnn.nn._engine.once import RowValues
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import few, move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
@@ -55,6 +56,8 @@ class WholeEngine(Reference):
         new = self._mlp(update, state) if plan.additive else self._form(update, state)
         if plan.plain:
             return new
+        if plan.adds and type(new) in (LazyValues, RowValues):
+            return new.plus(getattr(state, VALUE_OF[update.domain]))
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
         ungated = update.activated(new.rows)
         weight = self.weights(update, state)
@@ -65,6 +68,12 @@ class WholeEngine(Reference):
 
     def _mlp(self, update: Update, state: State) -> Values:
         phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
+        once = policy().once
+        if once is not None and once.takes(update, state):
+            if update.domain == "edge":
+                return once.edges(update, state, self._table(update, state))
+            given, weight = self._given(update, state), self.weights(update, state)
+            return once.angles(update, topology, rows_below(given), given.own, weight)
         if plan.concatenates and few(phi.bias, topology.size(update.domain)):
             hidden = phi.finish(self._concatenated(update, state))
             hidden = self._faded(hidden, update, state)
@@ -76,6 +85,16 @@ class WholeEngine(Reference):
         hidden = phi.finish(first_half(given))
         hidden = self._faded(hidden, update, state)
         return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read, folds)
+
+    def _table(self, update: Update, state: State) -> Tensor:
+        """What nodes, and graphs, add to edges at both ends, with the bias `[2 N, h]`."""
+        phi, plan = cast(MLP, update.phi), update.plan
+        graph = [state.get(term.home).rows for term in plan.graph]
+        node = [state.get(term.home).rows for term in plan.node]
+        topology = state.topology
+        return rows_below(
+            Given(plan, "edge", topology, phi.maps(), phi.bias, (), graph, node, ())
+        )
 
     def _concatenated(self, update: Update, state: State) -> Tensor:
         """The first map of the concatenated inputs, of few nodes, edges or graphs `[rows, h]`.
@@ -97,7 +116,8 @@ class WholeEngine(Reference):
 
     def _faded(self, hidden: Tensor, update: Update, state: State) -> Tensor:
         """Hidden rows times their envelope, with which the last map commutes, having no bias."""
-        weight = self.weights(update, state) if update.plan.plain else None
+        at_once = update.plan.plain or update.plan.adds
+        weight = self.weights(update, state) if at_once else None
         return hidden if weight is None else hidden * weight.to(hidden.dtype)
 
     def weights(self, update: Update, state: State) -> Tensor | None:
@@ -119,9 +139,8 @@ class WholeEngine(Reference):
             if term.how:
                 own.append((update.reduced(cast(Reduction, term.home), state), map))
             else:
-                value = cast(LazyValues, state.get(term.home))
-                map, bias = folded(value, map, bias)
-                own.append((value.read, map))
+                products, bias = cast(LazyValues, state.get(term.home)).products(map, bias)
+                own += products
         graph = [state.get(term.home).rows for term in plan.graph]
         node = [state.get(term.home).rows for term in plan.node]
         ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
@@ -210,16 +229,6 @@ class WholeEngine(Reference):
 
 def compiling() -> bool:
     return torch.compiler.is_compiling()
-
-
-def folded(value: LazyValues, map: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """A map of a value as one of `value.read`, and the bias with what it adds to all rows."""
-    if not value.folds:
-        return map, bias
-    assert value.last is not None
-    if value.last.bias is not None:
-        bias = torch.addmv(bias, map, value.last.bias)
-    return map @ value.last.weight, bias
 
 
 def on_rays(home: Input, incoming: bool, state: State) -> Tensor:
