@@ -36,17 +36,18 @@ def main(results: Path, out: Path) -> None:
     """Draw it."""
     found = {k: v for k, v in json.loads(results.read_text()).items() if v.get("means")}
     curves = {k: v["learning"] for k, v in found.items() if v.get("learning")}
-    count = len(found) + bool(curves)
+    compared = {k: v for k, v in found.items() if len(v["means"]) > 1}
+    count = len(compared) + bool(curves)
     figure, axes = plt.subplots(1, count, figsize=(4.4 * count, 3.2), squeeze=False)
-    for axis, (name, each) in zip(axes[0], found.items(), strict=False):
+    for axis, (name, each) in zip(axes[0], compared.items(), strict=False):
         bars(axis, each, TITLES[name])
     last, ticks = axes[0, -1], set()
-    for name, curve in curves.items():
+    for (name, curve), colour in zip(curves.items(), (OURS, "#c9722e"), strict=False):
         errors = {int(k): v["forces"] for k, v in curve["errors"].items()}
         counts = sorted(errors)
         ticks |= set(counts)
         label = f"{curve['network']}, {TITLES[name]}"
-        last.loglog(counts, [errors[k] for k in counts], "o-", color=OURS, label=label)
+        last.loglog(counts, [errors[k] for k in counts], "o-", color=colour, label=label)
         for k in counts:
             last.annotate(
                 f"{errors[k]:.0f}", (k, errors[k]), (4, 4), textcoords="offset points", fontsize=8
