@@ -57,7 +57,9 @@ def test_odd_structures(name: str, block: str) -> None:
     atoms = STRUCTURES[name]()
     atoms.calc = calculator(block)
     wanted = potential(block, residual=True).eval().requires_grad_(False)(graph(atoms))
-    assert atoms.get_potential_energy() == pytest.approx(wanted.energy.detach().sum().item(), abs=1e-9)
+    assert atoms.get_potential_energy() == pytest.approx(
+        wanted.energy.detach().sum().item(), abs=1e-9
+    )
     np.testing.assert_allclose(atoms.get_forces(), wanted.forces, atol=1e-8)
     assert atoms.get_potential_energies().shape == (len(atoms),)
 

@@ -56,7 +56,10 @@ def test_programs_give_the_energies_and_forces_of_the_potential(block: str) -> N
 @EXPORTS
 @pytest.mark.parametrize("block", ["dgn", "combined-separable"])
 def test_programs_to_be_compiled_give_forces_too(block: str) -> None:
-    model, names = potential(block, layers=1).eval(), ["pos", "edge_index", "edge_shift", "batch", "z"]
+    model, names = (
+        potential(block, layers=1).eval(),
+        ["pos", "edge_index", "edge_shift", "batch", "z"],
+    )
     example = graph(bulk("Cu"))
     program = with_forces(export(model, example), names, example).module()
     for name, make in STRUCTURES.items():

@@ -104,7 +104,12 @@ def test_batches(taken: list[tuple[bool, int]]) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"layers": 6, "residual": True}, {"norm": True}, {"mlp_layers": 2}, {"hidden": 3, "radial": 2}],
+    [
+        {"layers": 6, "residual": True},
+        {"norm": True},
+        {"mlp_layers": 2},
+        {"hidden": 3, "radial": 2},
+    ],
 )
 def test_options(options: dict) -> None:
     data, more = graph(alloy()), graph(alloy(), 4.4)

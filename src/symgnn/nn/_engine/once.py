@@ -3,8 +3,8 @@
 That is how energies and forces are computed where they are not differentiated again.
 Nothing has to be kept for second derivatives, and none is taken by weights, so
 
-- edges and angles go through in tiles that stay in the processor's cache, into memory that is used again by
-  the next pass: getting new memory from the system takes longer than the arithmetic;
+- edges and angles go through in tiles that stay in the processor's cache, into memory that is used
+  again by the next pass: getting new memory from the system takes longer than the arithmetic;
 - an edge and its reverse have the same length, so radial functions, and the maps of them, are
   computed once for both. In the first layer nodes are known by their kind, so between nodes of one
   kind the whole update is the same both ways, as are all maps of its result in later layers;
@@ -333,9 +333,10 @@ def cutoff_of(model: Model) -> float | None:
     for block in model.modules():
         if getattr(block, "map", None) is not None:
             return None
-    for update in model.modules():
-        if not isinstance(getattr(update, "plan", None), Plan):
+    for module in model.modules():
+        if not isinstance(getattr(module, "plan", None), Plan):
             continue
+        update = cast("Update", module)
         of_edges = [r for r in update.inputs if isinstance(r, Reduction) and r.of.domain == "edge"]
         if update.domain == "edge" and not fits(update):
             return None

@@ -57,7 +57,7 @@ class WholeEngine(Reference):
         if plan.plain:
             return new
         if plan.adds and type(new) in (LazyValues, RowValues):
-            return new.plus(getattr(state, VALUE_OF[update.domain]))
+            return cast(LazyValues, new).plus(getattr(state, VALUE_OF[update.domain]))
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
         ungated = update.activated(new.rows)
         weight = self.weights(update, state)
@@ -92,9 +92,7 @@ class WholeEngine(Reference):
         graph = [state.get(term.home).rows for term in plan.graph]
         node = [state.get(term.home).rows for term in plan.node]
         topology = state.topology
-        return rows_below(
-            Given(plan, "edge", topology, phi.maps(), phi.bias, (), graph, node, ())
-        )
+        return rows_below(Given(plan, "edge", topology, phi.maps(), phi.bias, (), graph, node, ()))
 
     def _concatenated(self, update: Update, state: State) -> Tensor:
         """The first map of the concatenated inputs, of few nodes, edges or graphs `[rows, h]`.
