@@ -13,8 +13,9 @@ of LEFT_OUT, which differ little from another one on that set or need more than 
 epoch (angles of superpixels and of complete graphs). Each is trained by `symgnn.fit` with
 its default settings (the same rate for all) but for 3 layers of width 32, gradients clipped at 1, a
 cosine schedule, batches of 16 graphs (8 of TSP and MNIST) and two initialisations in one
-computation. The budget is the same for all networks of a set: 40 s of processor time for both
-initialisations (10 s for polytopes and G2). The number of epochs, at most 300, is what the time of
+computation. The budget is the same for all networks of a set: for both initialisations 40 s of
+processor time for TSP, 10 s for polytopes and G2, 25 s for the others (40 s at first; it was
+lowered, and AGN left out on QM9, before any network of these was trained, as the machine was busy). The number of epochs, at most 300, is what the time of
 an epoch allows, which is taken from fits of one and of three epochs to a quarter of the graphs. The
 weights of the best validation are tested: mean absolute error for regression, mean squared error
 for coordinates, cross-entropy for classes of graphs and edges, graph by graph.
@@ -61,13 +62,15 @@ MOVING: dict[str, dict[str, Any]] = {
     for name in ("dgn", "agn", "combined")
 }
 LEFT_OUT: dict[str, tuple[str, ...]] = {
-    "qm9-homo": ("stgn", "sdgn", "cgn"),
-    "qm9-mu": ("stgn", "sdgn", "cgn"),
-    "qm9-r2": ("stgn", "sdgn", "cgn"),
+    "qm9-homo": ("stgn", "sdgn", "agn", "cgn"),
+    "qm9-mu": ("stgn", "sdgn", "agn", "cgn"),
+    "qm9-r2": ("stgn", "sdgn", "agn", "cgn"),
     "tsp": ("dgn, moved", "agn", "combined", "cgn"),
     "mnist": ("dgn, moved", "agn", "combined", "cgn"),
 }
-SECONDS, FEW_SECONDS, MOST_EPOCHS = 40.0, 10.0, 300
+#: Of processor time, for both initialisations.
+SECONDS = {"tsp": 40.0, "polytopes": 10.0, "g2": 10.0}
+OTHERS, MOST_EPOCHS = 25.0, 300
 #: The number that is compared, where it is not the mean absolute error.
 METRICS = {"polytopes": "loss", "mnist": "loss", "tsp": "loss", "nbody": "mse"}
 
@@ -121,8 +124,7 @@ def trained(name: str, splits: Any, model: dict[str, Any]) -> dict[str, Any]:
 
     seconds(few, 1)  # also loads code
     one = 2 * max(seconds(few, 3)[0] - seconds(few, 1)[0], 1e-3)  # an epoch of all graphs
-    budget = FEW_SECONDS if name in ("polytopes", "g2") else SECONDS
-    epochs = max(1, min(MOST_EPOCHS, int(budget / one)))
+    epochs = max(1, min(MOST_EPOCHS, int(SECONDS.get(name, OTHERS) / one)))
     used, run = seconds(splits, epochs)
     metric = METRICS.get(name, "mae")
     test = [run.evaluate([splits.test[k]])[metric] for k in range(len(splits.test))]
