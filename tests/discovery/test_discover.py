@@ -32,7 +32,8 @@ def rings(count: int = 120, level: str = "graph", seed: int = 0) -> list[Data]:
         elif level == "classes":
             y = (lengths.mean() > 1.8).long().reshape(1)
         elif level == "node-vectors":
-            y = lengths.unsqueeze(1) * (pos - pos.roll(1, 0))
+            rays = lengths.unsqueeze(1) * (pos - pos.roll(1, 0))
+            y = rays - rays.roll(-1, 0)
         found.append(Data(pos=pos, edge_index=EDGES, y=y))
     return found
 

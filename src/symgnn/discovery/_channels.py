@@ -172,9 +172,20 @@ def _radii(p: Pack) -> list[Elements]:
 
 
 def _coordinates(p: Pack, x: Tensor) -> list[Elements]:
-    nodes = Elements(p.batch, (torch.arange(len(x)),), x, p.nodes)
-    ends = torch.cat([x[p.edges[0]], x[p.edges[1]]], 1)
-    return [nodes, _edges(p, ends)]
+    each = torch.arange(len(x))
+    nodes = Elements(p.batch, (each,), x, p.nodes)
+    source, target = p.edges
+    ends = torch.cat([x[source], x[target]], 1)
+    # sums of coordinates and rays with features for weights: dipoles, rises of directed edges
+    rays = _times(p.links, x[source] - x[target])
+    at_nodes = rays.new_zeros(len(x), rays.shape[1]).index_add_(0, target, rays)
+    moments = torch.cat([x, _times(p.nodes, x), at_nodes], 1)
+    return [nodes, _edges(p, ends), Elements(p.batch, (each,), moments, x[:, :0], linear=True)]
+
+
+def _times(features: Tensor, x: Tensor) -> Tensor:
+    """Every feature times every coordinate, `[M, F], [M, n] -> [M, F n]`."""
+    return (features.unsqueeze(2) * x.unsqueeze(1)).flatten(1)
 
 
 def _offsets(p: Pack) -> list[Elements]:

@@ -17,6 +17,10 @@ from symgnn.discovery._target_rows import TargetRows
 from symgnn.geometry import Symmetry
 
 
+#: Ends the name of a channel or rung that is read a second time, with other random weights.
+AGAIN = " again"
+
+
 class Rung(NamedTuple):
     """Channels that are read together, beside the graph and its features, which all rungs read."""
 
@@ -26,7 +30,8 @@ class Rung(NamedTuple):
     @property
     def symmetry(self) -> Symmetry:
         """The maps that keep all of its channels."""
-        kept = [CHANNELS[name].symmetry for name in ("topology", *self.channels)]
+        names = ("topology", *(name.removesuffix(AGAIN) for name in self.channels))
+        kept = [CHANNELS[name].symmetry for name in names]
         return reduce(lambda one, other: one & other, kept)
 
 
@@ -61,7 +66,9 @@ FOLDS = 5
 
 def channel_rows(name: str, pack: Pack, rows: TargetRows, seed: int) -> Tensor:
     """What a channel gives for each row of the targets, `[R, k]`, standardised."""
-    number = list(CHANNELS).index(name)
+    again = name.endswith(AGAIN)
+    name = name.removesuffix(AGAIN)
+    number = list(CHANNELS).index(name) + (500 if again else 0)
     generator = torch.Generator().manual_seed(1_000 * seed + number)
     parts = CHANNELS[name].measure(pack)
     nodes = node_values(pack, parts, generator)

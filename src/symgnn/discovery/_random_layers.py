@@ -82,7 +82,7 @@ def _standardised(values: Tensor) -> Tensor:
 
 
 def edge_values(pack: Pack, parts: list[Elements], ends: Tensor, generator: Generator) -> Tensor:
-    """What a channel measures on given edges alone, through one random layer, `[R, FIRST k]`.
+    """What a channel measures on given edges alone, and through one random layer, `[R, k]`.
 
     Args:
         pack: The graphs.
@@ -100,5 +100,5 @@ def edge_values(pack: Pack, parts: list[Elements], ends: Tensor, generator: Gene
         values = _standardised(part.values)
         mix, phase = _first_layer(values.shape[1], part.features.shape[1], generator)
         known = torch.cat([values, part.features], 1)[place].float()
-        found.append(torch.cos(known @ mix + phase))
+        found += [values[place].float(), torch.cos(known @ mix + phase)]
     return torch.cat(found, 1)
