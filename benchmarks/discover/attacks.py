@@ -325,6 +325,9 @@ CASES: dict[str, Case] = {
     "gradient and a weak constant field": Case(
         cloud(3), lambda g: gradient(g) + 0.3 * field(g), level="node-vectors"
     ),
+    "gradient and a constant field": Case(
+        cloud(3), lambda g: gradient(g) + field(g), level="node-vectors"
+    ),
     "coordinates after a step": Case(
         cloud(3), lambda g: g.pos + 0.3 * gradient(g), level="coordinates"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -78,9 +79,18 @@ def channel_rows(name: str, pack: Pack, rows: TargetRows, seed: int) -> Tensor:
         found = torch.cat([nodes[rows.nodes[0]], graph_values(pack, nodes)[rows.graph]], 1)
     else:
         one, other = nodes[rows.nodes[0]], nodes[rows.nodes[1]]
-        own = edge_values(pack, parts, rows.nodes, generator)
-        found = torch.cat([one + other, (one - other).abs(), one * other, own], 1)
+        ends = torch.cat([one + other, (one - other).abs(), one * other], 1)
+        return weighed([ends, *edge_values(pack, parts, rows.nodes, generator)])
     return standardised(found)
+
+
+def weighed(blocks: Sequence[Tensor]) -> Tensor:
+    """Standardised blocks of columns that weigh the same, however many columns each has."""
+    each = [found for found in map(standardised, blocks) if found.shape[1]]
+    columns = sum(found.shape[1] for found in each)
+    empty = torch.zeros(len(blocks[0]), 0, dtype=torch.float64)
+    scaled = [found * math.sqrt(columns / (len(each) * found.shape[1])) for found in each]
+    return torch.cat([empty, *scaled], 1)
 
 
 def rung_losses(

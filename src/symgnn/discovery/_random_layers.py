@@ -81,8 +81,10 @@ def _standardised(values: Tensor) -> Tensor:
     return centred / torch.where(spread > 1e-12, spread, 1.0)
 
 
-def edge_values(pack: Pack, parts: list[Elements], ends: Tensor, generator: Generator) -> Tensor:
-    """What a channel measures on given edges alone, and through one random layer, `[R, k]`.
+def edge_values(
+    pack: Pack, parts: list[Elements], ends: Tensor, generator: Generator
+) -> list[Tensor]:
+    """What a channel measures on given edges alone, and through one random layer, `[R, k]` each.
 
     Args:
         pack: The graphs.
@@ -93,7 +95,7 @@ def edge_values(pack: Pack, parts: list[Elements], ends: Tensor, generator: Gene
     nodes = len(pack.pos)
     key = pack.edges[1] * nodes + pack.edges[0]
     place = torch.searchsorted(key, ends[1] * nodes + ends[0]).clamp(max=len(key) - 1)
-    found = [torch.zeros(ends.shape[1], 0)]
+    found = []
     for part in parts:
         if not part.edges:
             continue
@@ -101,4 +103,4 @@ def edge_values(pack: Pack, parts: list[Elements], ends: Tensor, generator: Gene
         mix, phase = _first_layer(values.shape[1], part.features.shape[1], generator)
         known = torch.cat([values, part.features], 1)[place].float()
         found += [values[place].float(), torch.cos(known @ mix + phase)]
-    return torch.cat(found, 1)
+    return found
