@@ -17,7 +17,6 @@ from symgnn.discovery._ridge import kernels, predictions, standardised
 from symgnn.discovery._target_rows import TargetRows
 from symgnn.geometry import Symmetry
 
-
 #: Ends the name of a channel or rung that is read a second time, with other random weights.
 AGAIN = " again"
 
