@@ -442,7 +442,7 @@ def truths(case: Case, graphs: list[Data]) -> dict[str, str]:
                 before = before[order]
             elif kind == "permutation" and case.level == "edge":
                 continue  # the order of edges is not that of nodes
-            elif vectors:
+            elif vectors and kind != "permutation":
                 if case.level == "coordinates":
                     before = one(before)
                 else:
