@@ -212,8 +212,14 @@ def cross_ratio(g: Data) -> Tensor:
 
 
 def dihedral(g: Data) -> Tensor:
-    """Of the first four atoms."""
-    a, b, c, d = g.pos[:4]
+    """Of the chain of the four heavy atoms."""
+    heavy = g.z > 1
+    index = g.edge_index[:, heavy[g.edge_index].all(0)]
+    near = {int(k): index[0][index[1] == k].tolist() for k in heavy.nonzero().flatten()}
+    path = [min(node for node, around in near.items() if len(around) == 1)]
+    while len(path) < 4:
+        path.append(next(node for node in near[path[-1]] if node not in path))
+    a, b, c, d = g.pos[path]
     axis = (c - b) / (c - b).norm()
     one, other = a - b, d - c
     one, other = one - (one @ axis) * axis, other - (other @ axis) * axis

@@ -58,8 +58,8 @@ def _sum_and_product(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _topology(p: Pack) -> list[Elements]:
-    none = p.pos.new_zeros(len(p.pos), 0)
-    nodes = Elements(p.batch, (torch.arange(len(p.pos)),), none, p.nodes)
+    ones = p.pos.new_ones(len(p.pos), 1)  # their sum is the number of nodes
+    nodes = Elements(p.batch, (torch.arange(len(p.pos)),), ones, p.nodes, linear=True)
     source, target = p.edges
     both = torch.cat([p.nodes[source], p.nodes[target], p.links], 1)
     edges = Elements(p.batch[target], (target,), p.pos.new_zeros(len(target), 0), both, edges=True)

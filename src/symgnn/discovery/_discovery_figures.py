@@ -90,6 +90,6 @@ _VERDICTS = (
     "classifier tells from their transformed images; 50 % if the inputs are spread evenly."
 )
 _LADDER = (
-    "The held-out error of the best rungs, and what keeps all that each reads. Green: within 5 % of "
-    "the best. The targets keep whatever one of these keeps."
+    "The held-out error of the best rungs, and what keeps all that each reads. Green: within 5 % "
+    "of the best. The targets keep whatever one of these keeps."
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +41,7 @@ SIGNAL_LEVEL = 0.01
 #: explained without them: what is left could be noise, or what no rung can read.
 EXPLAINED_BY_GRAPHS = 0.9
 KNOCK_OUT = "knock-out"
+TIME_OVER = "the time was over"
 NOTHING_ADDED = "coordinates add nothing that the rungs can see"
 
 
@@ -80,6 +81,8 @@ def judge(
     signal: tuple[float, float],
     seed: int,
     whole: bool,
+    joined: bool = True,
+    late: Collection[str] = (),
     vectors: bool = False,
 ) -> dict[str, KindVerdict]:
     """The verdict of each kind, from paired errors.
@@ -95,10 +98,13 @@ def judge(
         signal: The held-out R^2 of the best rung, and the p-value that there is none.
         seed: Of halves and bootstraps.
         whole: Whether every rung was tried.
+        joined: Whether every rung was tried together with the best one; if not, nothing is kept.
+        late: Kinds for whose knock-out there was no time; if the ladder alone says so, they are
+            not broken.
         vectors: Whether targets are vectors, which no graph alone can tell.
     """
     if not whole or signal[0] < LEAST_SIGNAL or signal[1] > SIGNAL_LEVEL:
-        why = "the time was over" if not whole else "too little signal in the targets"
+        why = TIME_OVER if not whole else "too little signal in the targets"
         return {
             kind: KindVerdict(
                 kind, "undecided", 1.0, (0.0, float("inf")), 1.0, 0.0, why, why,
@@ -117,9 +123,13 @@ def judge(
     own = {kind: verdict_of(comparison, adjusted[kind]) for kind, comparison in found.items()}
     added = compare(losses, [blind], blind, seed)
     unseen = added.p_value >= LEVEL and signal[0] < EXPLAINED_BY_GRAPHS and not vectors
-    for kind in own:
-        if unseen and kind != "permutation" and own[kind] == "kept":
+    out_of_time = set()
+    for kind, known in own.items():
+        if unseen and kind != "permutation" and known == "kept":
             own[kind] = "undecided"
+        if (known == "kept" and not joined) or (known == "broken" and kind in late):
+            own[kind] = "undecided"
+            out_of_time.add(kind)
     final = closed(own)
     verdicts = {}
     for kind, comparison in found.items():
@@ -131,6 +141,8 @@ def judge(
             by = "both" if own[kind] == "broken" and kind in ERASING else by
         if final[kind] != own[kind]:
             by = "a kind that it implies"
+        elif kind in out_of_time:
+            by = TIME_OVER
         elif unseen and final[kind] == "undecided":
             by = NOTHING_ADDED
         verdicts[kind] = KindVerdict(

@@ -67,9 +67,10 @@ class Search:
     def report(self) -> DiscoveryReport:
         """Run all steps and put the report together."""
         done = [self._rung(name) for name in list(self.symmetries)]
-        whole = all(done) and self._joined()
-        if whole and not self.rows.vectors:
-            whole = self._ordered()
+        whole = all(done)
+        joined = whole and self._joined()
+        if joined and not self.rows.vectors:
+            joined = self._ordered()
         best = best_of(self.losses, self.losses) if self.losses else ""
         baseline = self.rows.per_graph(self._around_mean().square().mean(1))
         signal = (0.0, 1.0)
@@ -99,6 +100,8 @@ class Search:
             signal=signal,
             seed=self.seed,
             whole=whole,
+            joined=joined,
+            late=[kind for kind in seen if kind in ERASING and kind not in knocked],
             vectors=self.rows.vectors,
         )
         kept = [kind for kind, found in verdicts.items() if found.verdict == "kept"]
