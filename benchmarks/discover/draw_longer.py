@@ -16,8 +16,8 @@ COLOURS = {True: "#1a7f4b", False: "#b3261e", None: "#8a9196"}
 
 def draw(folder: Path, picture: Path) -> None:
     """The test error of each network over that of the best, set by set; the advised one filled."""
-    found = rows(folder)
-    figure = Figure(figsize=(8.6, 0.62 * len(found) + 1.2), layout="constrained")
+    found = [row for row in rows(folder) if row["means"][row["best"]] > 1e-6]  # not solids
+    figure = Figure(figsize=(8.6, 0.75 * len(found) + 1.2), layout="constrained")
     axes = figure.subplots()
     for place, row in enumerate(found):
         least = row["means"][row["best"]]
@@ -27,16 +27,15 @@ def draw(folder: Path, picture: Path) -> None:
             chosen = name == row["advised"]
             colour = COLOURS[row["agree"]] if chosen else "#7c8a91"
             fill = colour if chosen else "white"
-            axes.scatter(mean / least, place, s=42, color=fill, edgecolor=colour, zorder=2)
+            order = 3 if chosen else 2
+            axes.scatter(mean / least, place, s=42, color=fill, edgecolor=colour, zorder=order)
             axes.annotate(
-                name, (mean / least, place), xytext=(0, 7 if number % 2 else -13), ha="center",
+                name, (mean / least, place), xytext=(0, (7, -13, 16, -22)[number % 4]), ha="center",
                 textcoords="offset points", fontsize=7, color=colour,
             )  # fmt: skip
     axes.set_yticks(range(len(found)), [row["name"] for row in found])
-    axes.set(xscale="log", ylim=(len(found) - 0.4, -0.6))
+    axes.set(ylim=(len(found) - 0.4, -0.6))
     axes.set_xlabel("test error over that of the best network; filled: the advised one")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(lambda value, _: "")
     axes.grid(alpha=0.25, axis="x")
     figure.savefig(picture, dpi=110)
 
