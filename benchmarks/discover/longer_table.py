@@ -10,15 +10,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
 from longer import MOVING, NETWORKS
 
-#: The number that is compared, where it is not the mean absolute error.
-METRICS = {"polytopes": "loss", "mnist": "loss", "tsp": "loss", "nbody": "mse"}
 
-
-def errors(name: str, metrics: dict[str, list[float]]) -> list[float]:
-    """The error of each initialisation."""
-    return metrics[METRICS.get(name, "mae")]
+def difference(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:
+    """How much larger the first error is, and the standard error of that."""
+    tables = [torch.tensor(row["graphs"], dtype=torch.float64) for row in (one, other)]
+    apart = tables[0].mean(1) - tables[1].mean(1)
+    square = float(apart.var()) / len(apart)
+    square += sum(float(table.mean(0).var()) / table.shape[1] for table in tables)
+    return float(apart.mean()), square**0.5
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -29,15 +31,23 @@ def rows(folder: Path) -> list[dict[str, Any]]:
         model = report["config"]["model"]
         known = MOVING if name == "nbody" else NETWORKS
         advised = next((n for n, each in known.items() if each == model), str(model))
-        values = {n: errors(name, row["metrics"]) for n, row in networks.items()}
-        means = {n: sum(v) / len(v) for n, v in values.items()}
+        means = {n: float(torch.tensor(row["graphs"]).mean()) for n, row in networks.items()}
         best = min(means, key=lambda n: means[n])
-        near = None
+        apart, error, near = 0.0, 0.0, None
         if advised in means:
-            apart = max(abs(values[n][0] - values[n][1]) for n in (advised, best))
-            near = means[advised] - means[best] <= apart
+            apart, error = difference(networks[advised], networks[best])
+            near = apart <= 2 * error
         found.append(
-            {"name": name, "advised": advised, "best": best, "agree": near, "means": means}
+            {
+                "name": name,
+                "advised": advised,
+                "best": best,
+                "apart": apart,
+                "error": error,
+                "agree": near,
+                "means": means,
+                "epochs": {n: row["epochs"] for n, row in networks.items()},
+            }
         )
     return found
 
@@ -45,8 +55,8 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def main(folder: Path) -> None:
     """Print Markdown."""
     names = list(NETWORKS)
-    print(f"| data | {' | '.join(names)} | advised | within |")
-    print(f"|---|{'---:|' * len(names)}---|---|")
+    print(f"| data | {' | '.join(names)} | advised | behind the best by | agree |")
+    print(f"|---|{'---:|' * len(names)}---|---:|---|")
     for row in rows(folder):
         least = row["means"][row["best"]]
         cells = []
@@ -55,7 +65,8 @@ def main(folder: Path) -> None:
             text = "" if mean is None else f"{mean:.3g}"
             cells.append(f"**{text}**" if mean is not None and mean == least else text)
         said = {True: "yes", False: "no", None: "not trained"}[row["agree"]]
-        print(f"| {row['name']} | {' | '.join(cells)} | {row['advised']} | {said} |")
+        behind = f"{row['apart']:.2g} ± {row['error']:.2g}"
+        print(f"| {row['name']} | {' | '.join(cells)} | {row['advised']} | {behind} | {said} |")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ def rings(count: int = 120, level: str = "graph", seed: int = 0) -> list[Data]:
         elif level == "classes":
             y = (lengths.mean() > 1.8).long().reshape(1)
         elif level == "node-vectors":
-            y = lengths.unsqueeze(1) * (pos - pos.roll(1, 0))
+            rays = lengths.unsqueeze(1) * (pos - pos.roll(1, 0))
+            y = rays - rays.roll(-1, 0)
         found.append(Data(pos=pos, edge_index=EDGES, y=y))
     return found
 
@@ -150,10 +151,13 @@ def test_features_that_hold_coordinates_are_told_of() -> None:
     for graph in graphs:
         graph.x = torch.cat([torch.ones(7, 1), graph.pos @ torch.ones(2, 1).double()], 1)
         rays = graph.pos[EDGES[0]] - graph.pos[EDGES[1]]
-        graph.edge_attr = rays.square().sum(1, keepdim=True)
+        square = rays.square().sum(1, keepdim=True)
+        graph.edge_attr = torch.cat([square, 1 / square.sqrt(), torch.ones(14, 1)], 1)
+        far = (graph.pos - graph.pos.mean(0)).norm(dim=1, keepdim=True)
+        graph.x = torch.cat([graph.x, far, torch.arange(7).unsqueeze(1) % 2], 1)
     found = symgnn.discover(graphs, minutes=1e-9, level="graph", progress=False)
-    assert any(text.startswith("x: columns [1] ") for text in found.warnings)
-    assert any(text.startswith("edge_attr: columns [0] ") for text in found.warnings)
+    assert any(text.startswith("x: columns [1, 2] ") for text in found.warnings)
+    assert any(text.startswith("edge_attr: columns [0, 1] ") for text in found.warnings)
 
 
 @pytest.mark.parametrize(
@@ -198,3 +202,54 @@ def test_graphs_that_cannot_be_judged_are_refused_or_told_of() -> None:
         graph.y[:] = torch.nan
     with pytest.raises(ValueError, match="y: 4 of 30 graphs have a target that is a number"):
         symgnn.discover(given, level="graph", progress=False)
+
+
+def test_what_little_needs_is_seen_beside_what_lengths_tell() -> None:
+    graphs = rings(200)
+    for graph in graphs:
+        graph.y = graph.y + 0.2 * graph.pos[:, 1].mean().sin().reshape(1, 1)
+    found = symgnn.discover(graphs, level="graph", progress=False, questions=())
+    assert {"rotation", "reflection"} <= set(found.broken)
+    assert found.network is not None
+    assert "rotation" not in found.network
+    assert " + " in found.best
+
+
+def test_directions_of_edges_are_read() -> None:
+    graphs = rings(150)
+    generator = torch.Generator().manual_seed(4)
+    one_way = EDGES[:, :7]
+    for graph in graphs:
+        swap = torch.rand(7, generator=generator) < 0.5
+        graph.edge_index = torch.where(swap, one_way.flip(0), one_way)
+        rays = graph.pos[graph.edge_index[1]] - graph.pos[graph.edge_index[0]]
+        graph.y = rays[:, 1].mean().reshape(1, 1)
+    found = symgnn.discover(graphs, level="graph", progress=False, questions=())
+    assert found.signal[0] > 0.5
+    assert "rotation" in found.broken
+    assert found.verdicts["translation"].verdict == "kept"
+
+
+def test_nothing_is_kept_where_coordinates_add_nothing_and_much_is_unexplained() -> None:
+    generator = torch.Generator().manual_seed(5)
+    graphs = []
+    for number in range(120):
+        count = 4 + number % 5
+        ring = torch.arange(count)
+        edges = torch.stack([torch.cat([ring, ring.roll(1)]), torch.cat([ring.roll(1), ring])])
+        y = count + 1.5 * torch.randn(1, 1, generator=generator)
+        graphs.append(Data(pos=torch.randn(count, 2, generator=generator), edge_index=edges, y=y))
+    found = symgnn.discover(graphs, level="graph", progress=False, questions=())
+    assert 0.1 < found.signal[0] < 0.9
+    assert "rotation" in found.undecided
+    assert found.verdicts["rotation"].decided_by.startswith("coordinates add nothing")
+    assert found.model == {"block": "gn"}
+
+
+def test_the_error_to_expect(report: DiscoveryReport) -> None:
+    assert report.expected is not None
+    assert report.expected.value is not None
+    deviation = float(torch.cat([graph.y for graph in rings()]).std(correction=0))
+    assert abs(report.expected.value - report.expected.share * deviation) < 1e-9
+    assert 0.01 < report.expected.value < 0.5 * deviation  # the noise is 0.02
+    assert "Expect a root mean square error" in report.advice

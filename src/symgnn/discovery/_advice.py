@@ -98,4 +98,17 @@ def _network(report: DiscoveryReport) -> str:
     hint = ""
     if order is not None and order.verdict == "broken":
         hint = " It keeps permutations: give nodes their place in the order as a feature."
-    return f"Use {said} ({report.network}).{hint}"
+    return f"Use {said} ({report.network}).{_expected(report)}{hint}"
+
+
+def _expected(report: DiscoveryReport) -> str:
+    """The error to expect, as the rungs had it."""
+    if report.expected is None:
+        return ""
+    share, value = report.expected
+    seen = f"from {report.graphs:,} graphs, as the rungs with this symmetry had it"
+    if report.task.kind == "classification":
+        return f" Expect {100 * max(1 - share**2, 0):.0f} % of the classes explained {seen}."
+    of = f"{share:.2g} of the deviation of the targets"
+    error = of if value is None else f"{value:.2g} ({of})"
+    return f" Expect a root mean square error of about {error} {seen}."

@@ -58,8 +58,8 @@ def _sum_and_product(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _topology(p: Pack) -> list[Elements]:
-    none = p.pos.new_zeros(len(p.pos), 0)
-    nodes = Elements(p.batch, (torch.arange(len(p.pos)),), none, p.nodes)
+    ones = p.pos.new_ones(len(p.pos), 1)  # their sum is the number of nodes
+    nodes = Elements(p.batch, (torch.arange(len(p.pos)),), ones, p.nodes, linear=True)
     source, target = p.edges
     both = torch.cat([p.nodes[source], p.nodes[target], p.links], 1)
     edges = Elements(p.batch[target], (target,), p.pos.new_zeros(len(target), 0), both, edges=True)
@@ -172,9 +172,20 @@ def _radii(p: Pack) -> list[Elements]:
 
 
 def _coordinates(p: Pack, x: Tensor) -> list[Elements]:
-    nodes = Elements(p.batch, (torch.arange(len(x)),), x, p.nodes)
-    ends = torch.cat([x[p.edges[0]], x[p.edges[1]]], 1)
-    return [nodes, _edges(p, ends)]
+    each = torch.arange(len(x))
+    nodes = Elements(p.batch, (each,), x, p.nodes)
+    source, target = p.edges
+    ends = torch.cat([x[source], x[target]], 1)
+    # sums of coordinates and rays with features for weights: dipoles, rises of directed edges
+    rays = _times(p.links, x[source] - x[target])
+    at_nodes = rays.new_zeros(len(x), rays.shape[1]).index_add_(0, target, rays)
+    moments = torch.cat([x, _times(p.nodes, x), at_nodes], 1)
+    return [nodes, _edges(p, ends), Elements(p.batch, (each,), moments, x[:, :0], linear=True)]
+
+
+def _times(features: Tensor, x: Tensor) -> Tensor:
+    """Every feature times every coordinate, `[M, F], [M, n] -> [M, F n]`."""
+    return (features.unsqueeze(2) * x.unsqueeze(1)).flatten(1)
 
 
 def _offsets(p: Pack) -> list[Elements]:

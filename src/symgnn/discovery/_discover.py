@@ -76,7 +76,7 @@ def discover(
     path = None if out is None else Path(out) / "steps.json"
     with bar("discover", progress) as on_progress:
         key = {"data": fingerprint(chosen), "seed": seed, "task": asdict(task)}
-        store = StageStore(path, _plain(key), minutes, 60, on_progress)
+        store = StageStore(path, _plain(key), begin + 60 * minutes, 60, on_progress)
         if resume:
             store.read()
         report = Search(chosen, task, seed, store, questions).report()
@@ -97,11 +97,14 @@ def _chosen(graphs: Sequence[Data], seed: int) -> list[Data]:
 
 
 def fingerprint(graphs: Sequence[Data]) -> str:
-    """A name of graphs that changes with their coordinates, edges and targets."""
+    """A name of graphs that changes with their coordinates, edges, features and targets."""
     sums = hashlib.sha256()
     for graph in graphs:
-        for value in (graph.pos, graph.edge_index, graph.y):
-            sums.update(value.detach().cpu().contiguous().numpy().tobytes())
+        for name in ("pos", "edge_index", "y", "x", "z", "edge_attr", "vel"):
+            value = graph.get(name)
+            if value is not None:
+                sums.update(f"{name} {list(value.shape)}".encode())
+                sums.update(value.detach().cpu().contiguous().numpy().tobytes())
     return sums.hexdigest()[:16]
 
 

@@ -10,6 +10,8 @@ from symgnn.geometry.symmetry import plural
 from symgnn.report.figures._figure_list import Captioned
 from symgnn.report.figures._style import log_scale, plain
 
+#: Rungs that are drawn, from the best down; the table of the page has all.
+MOST_RUNGS = 24
 COLOURS = {"kept": "#1a7f4b", "broken": "#b3261e", "undecided": "#8a9196"}
 
 
@@ -63,7 +65,7 @@ def verdicts(report: DiscoveryReport) -> Figure:
 @plain
 def ladder(report: DiscoveryReport) -> Figure:
     """The error of each rung."""
-    names = sorted(report.ladder, key=lambda name: report.ladder[name])
+    names = sorted(report.ladder, key=lambda name: report.ladder[name])[:MOST_RUNGS]
     figure = Figure(figsize=(9.4, 0.27 * len(names) + 1.0), layout="constrained")
     axes = figure.subplots()
     values = [report.ladder[name] for name in names]
@@ -88,6 +90,6 @@ _VERDICTS = (
     "classifier tells from their transformed images; 50 % if the inputs are spread evenly."
 )
 _LADDER = (
-    "The held-out error of each rung, and what keeps all that it reads. Green: within 5 % of the "
-    "best. The targets keep whatever one of these keeps."
+    "The held-out error of the best rungs, and what keeps all that each reads. Green: within 5 % "
+    "of the best. The targets keep whatever one of these keeps."
 )

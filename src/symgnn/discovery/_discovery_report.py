@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from symgnn.data import Task
 from symgnn.discovery._advice import advice
 from symgnn.discovery._deciding import (
+    LEVEL,
     Comparison,
     closed,
     compare,
@@ -36,7 +37,12 @@ from symgnn.train._prepare import sizes_of
 LEAST_SIGNAL = 0.02
 #: The level at which there is a signal at all.
 SIGNAL_LEVEL = 0.01
+#: Where coordinates add nothing that can be seen, more than this share of the targets has to be
+#: explained without them: what is left could be noise, or what no rung can read.
+EXPLAINED_BY_GRAPHS = 0.9
 KNOCK_OUT = "knock-out"
+TIME_OVER = "the time was over"
+NOTHING_ADDED = "coordinates add nothing that the rungs can see"
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,9 @@ def judge(
     signal: tuple[float, float],
     seed: int,
     whole: bool,
+    joined: bool = True,
+    late: Collection[str] = (),
+    vectors: bool = False,
 ) -> dict[str, KindVerdict]:
     """The verdict of each kind, from paired errors.
 
@@ -89,9 +98,13 @@ def judge(
         signal: The held-out R^2 of the best rung, and the p-value that there is none.
         seed: Of halves and bootstraps.
         whole: Whether every rung was tried.
+        joined: Whether every rung was tried together with the best one; if not, nothing is kept.
+        late: Kinds for whose knock-out there was no time; if the ladder alone says so, they are
+            not broken.
+        vectors: Whether targets are vectors, which no graph alone can tell.
     """
     if not whole or signal[0] < LEAST_SIGNAL or signal[1] > SIGNAL_LEVEL:
-        why = "the time was over" if not whole else "too little signal in the targets"
+        why = TIME_OVER if not whole else "too little signal in the targets"
         return {
             kind: KindVerdict(
                 kind, "undecided", 1.0, (0.0, float("inf")), 1.0, 0.0, why, why,
@@ -108,6 +121,15 @@ def judge(
         found[kind] = compare(every, [*allowed, KNOCK_OUT], blind, seed)
     adjusted = holm({kind: comparison.p_value for kind, comparison in found.items()})
     own = {kind: verdict_of(comparison, adjusted[kind]) for kind, comparison in found.items()}
+    added = compare(losses, [blind], blind, seed)
+    unseen = added.p_value >= LEVEL and signal[0] < EXPLAINED_BY_GRAPHS and not vectors
+    out_of_time = set()
+    for kind, known in own.items():
+        if unseen and kind != "permutation" and known == "kept":
+            own[kind] = "undecided"
+        if (known == "kept" and not joined) or (known == "broken" and kind in late):
+            own[kind] = "undecided"
+            out_of_time.add(kind)
     final = closed(own)
     verdicts = {}
     for kind, comparison in found.items():
@@ -119,6 +141,10 @@ def judge(
             by = "both" if own[kind] == "broken" and kind in ERASING else by
         if final[kind] != own[kind]:
             by = "a kind that it implies"
+        elif kind in out_of_time:
+            by = TIME_OVER
+        elif unseen and final[kind] == "undecided":
+            by = NOTHING_ADDED
         verdicts[kind] = KindVerdict(
             kind=kind,
             verdict=final[kind],
@@ -133,6 +159,13 @@ def judge(
             spread=spread.get(kind),
         )
     return verdicts
+
+
+class ExpectedError(NamedTuple):
+    """What the rungs with the symmetry of the advised network reach on held-out graphs."""
+
+    share: float  # root mean square error over the deviation of the targets
+    value: float | None  # in the units of the target, where there is one
 
 
 @dataclass
@@ -159,6 +192,7 @@ class DiscoveryReport:
     pose: dict[str, PoseFinding]
     model: dict[str, Any]  # the section `model` of the advised network
     network: Symmetry | None  # its symmetry
+    expected: ExpectedError | None  # of it, from as many graphs
     warnings: list[str]
     missed: list[str]  # steps for which there was no time
     seed: int
@@ -230,6 +264,7 @@ class DiscoveryReport:
                 "advice": self.advice,
                 "config": self.config,
                 "network": None if self.network is None else str(self.network),
+                "expected": None if self.expected is None else self.expected._asdict(),
                 "warnings": self.warnings,
                 "missed": self.missed,
                 "seed": self.seed,

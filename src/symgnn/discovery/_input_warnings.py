@@ -25,10 +25,9 @@ def input_warnings(graphs: Sequence[Data]) -> list[str]:
     lacking = sum(g.y.is_floating_point() and bool(g.y.isnan().any()) for g in graphs)
     if lacking:
         found.append(f"y: {lacking} graphs lack targets (NaN); these rows are left out.")
-    pos = torch.cat([g.pos.double() for g in graphs])
     if graphs[0].get("x") is not None:
         x = torch.cat([g.x.reshape(g.pos.shape[0], -1).double() for g in graphs])
-        columns = _explained(x, pos)
+        columns = _explained(x, _of_nodes(graphs))
         if columns:
             found.append(
                 f"x: columns {columns} are functions of the coordinates. They do not move with "
@@ -40,8 +39,7 @@ def input_warnings(graphs: Sequence[Data]) -> list[str]:
         )
         rays = torch.cat([g.pos[g.edge_index[0]] - g.pos[g.edge_index[1]] for g in graphs]).double()
         length = rays.norm(dim=1, keepdim=True)
-        known = torch.cat([rays, length, length.square()], 1)
-        columns = _explained(attributes, known)
+        columns = _explained(attributes, torch.cat([rays, rays / _safe(length), _of(length)], 1))
         if columns:
             found.append(
                 f"edge_attr: columns {columns} hold lengths or directions of edges. They do not "
@@ -49,6 +47,26 @@ def input_warnings(graphs: Sequence[Data]) -> list[str]:
                 "(data.drop: [edge_attr])."
             )
     return found
+
+
+def _of_nodes(graphs: Sequence[Data]) -> Tensor:
+    """Coordinates, those around the centroid, and functions of their lengths, `[N, k]`."""
+    pos = torch.cat([g.pos.double() for g in graphs])
+    centred = torch.cat([g.pos.double() - g.pos.double().mean(0) for g in graphs])
+    sizes = [_of(x.norm(dim=1, keepdim=True)) for x in (pos, centred)]
+    return torch.cat([pos, centred, *sizes], 1)
+
+
+def _of(length: Tensor) -> Tensor:
+    """Functions of a length that people use as features, `[M, 1] -> [M, 6]`."""
+    unit = length / _safe(length.mean())
+    safe = _safe(unit)
+    smooth = [unit, unit.square(), 1 / safe, 1 / safe.square(), safe.log(), torch.exp(-unit)]
+    return torch.cat(smooth, 1)
+
+
+def _safe(length: Tensor) -> Tensor:
+    return length.clamp(min=1e-6)
 
 
 def _explained(values: Tensor, known: Tensor) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -16,6 +17,9 @@ from symgnn.discovery._ridge import kernels, predictions, standardised
 from symgnn.discovery._target_rows import TargetRows
 from symgnn.geometry import Symmetry
 
+#: Ends the name of a channel or rung that is read a second time, with other random weights.
+AGAIN = " again"
+
 
 class Rung(NamedTuple):
     """Channels that are read together, beside the graph and its features, which all rungs read."""
@@ -26,7 +30,8 @@ class Rung(NamedTuple):
     @property
     def symmetry(self) -> Symmetry:
         """The maps that keep all of its channels."""
-        kept = [CHANNELS[name].symmetry for name in ("topology", *self.channels)]
+        names = ("topology", *(name.removesuffix(AGAIN) for name in self.channels))
+        kept = [CHANNELS[name].symmetry for name in names]
         return reduce(lambda one, other: one & other, kept)
 
 
@@ -61,7 +66,9 @@ FOLDS = 5
 
 def channel_rows(name: str, pack: Pack, rows: TargetRows, seed: int) -> Tensor:
     """What a channel gives for each row of the targets, `[R, k]`, standardised."""
-    number = list(CHANNELS).index(name)
+    again = name.endswith(AGAIN)
+    name = name.removesuffix(AGAIN)
+    number = list(CHANNELS).index(name) + (500 if again else 0)
     generator = torch.Generator().manual_seed(1_000 * seed + number)
     parts = CHANNELS[name].measure(pack)
     nodes = node_values(pack, parts, generator)
@@ -71,9 +78,18 @@ def channel_rows(name: str, pack: Pack, rows: TargetRows, seed: int) -> Tensor:
         found = torch.cat([nodes[rows.nodes[0]], graph_values(pack, nodes)[rows.graph]], 1)
     else:
         one, other = nodes[rows.nodes[0]], nodes[rows.nodes[1]]
-        own = edge_values(pack, parts, rows.nodes, generator)
-        found = torch.cat([one + other, (one - other).abs(), one * other, own], 1)
+        ends = torch.cat([one + other, (one - other).abs(), one * other], 1)
+        return weighed([ends, *edge_values(pack, parts, rows.nodes, generator)])
     return standardised(found)
+
+
+def weighed(blocks: Sequence[Tensor]) -> Tensor:
+    """Standardised blocks of columns that weigh the same, however many columns each has."""
+    each = [found for found in map(standardised, blocks) if found.shape[1]]
+    columns = sum(found.shape[1] for found in each)
+    empty = torch.zeros(len(blocks[0]), 0, dtype=torch.float64)
+    scaled = [found * math.sqrt(columns / (len(each) * found.shape[1])) for found in each]
+    return torch.cat([empty, *scaled], 1)
 
 
 def rung_losses(

@@ -122,7 +122,11 @@ def pack(graphs: Sequence[Data], generator: Generator, features: bool = True) ->
 
 
 def both_ways(graph: Data, features: bool) -> tuple[Tensor, Tensor]:
-    """Edges in both directions, sorted by target and then source, with their features."""
+    """Edges in both directions, sorted by target and then source, with their features.
+
+    Features of an edge from j to i: those of its two directions, half their sum and half their
+    difference, and whether the graph has the one direction (1), the other (-1) or both (0).
+    """
     index = graph.edge_index
     attributes = graph.edge_attr if features and graph.get("edge_attr") is not None else None
     if attributes is None:
@@ -130,13 +134,17 @@ def both_ways(graph: Data, features: bool) -> tuple[Tensor, Tensor]:
     attributes = attributes.reshape(index.shape[1], -1).double()
     keep = index[0] != index[1]
     index, attributes = index[:, keep], attributes[keep]
-    count = graph.pos.shape[0]
+    count, width = graph.pos.shape[0], attributes.shape[1]
+    there = torch.ones(len(attributes), 1, dtype=torch.float64)
+    known = torch.cat([attributes, attributes, there, there], 1)
+    back = torch.cat([attributes, -attributes, there, -there], 1)
     key = torch.cat([index[1] * count + index[0], index[0] * count + index[1]])
     unique, number = key.unique(return_inverse=True)
-    total = attributes.new_zeros(len(unique), attributes.shape[1])
-    total.index_add_(0, number, attributes.repeat(2, 1))
-    times = torch.bincount(number, minlength=len(unique)).clamp(min=1).unsqueeze(1)
-    return torch.stack([unique % count, unique // count]), total / times
+    total = known.new_zeros(len(unique), known.shape[1])
+    total.index_add_(0, number, torch.cat([known, back]))
+    times = total[:, 2 * width].unsqueeze(1).clamp(min=1)
+    found = torch.cat([total[:, : 2 * width], total[:, -1:]], 1) / times
+    return torch.stack([unique % count, unique // count]), found
 
 
 def _angles(edges: Tensor, count: int) -> Tensor:

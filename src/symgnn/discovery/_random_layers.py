@@ -81,8 +81,10 @@ def _standardised(values: Tensor) -> Tensor:
     return centred / torch.where(spread > 1e-12, spread, 1.0)
 
 
-def edge_values(pack: Pack, parts: list[Elements], ends: Tensor, generator: Generator) -> Tensor:
-    """What a channel measures on given edges alone, through one random layer, `[R, FIRST k]`.
+def edge_values(
+    pack: Pack, parts: list[Elements], ends: Tensor, generator: Generator
+) -> list[Tensor]:
+    """What a channel measures on given edges alone, and through one random layer, `[R, k]` each.
 
     Args:
         pack: The graphs.
@@ -93,12 +95,12 @@ def edge_values(pack: Pack, parts: list[Elements], ends: Tensor, generator: Gene
     nodes = len(pack.pos)
     key = pack.edges[1] * nodes + pack.edges[0]
     place = torch.searchsorted(key, ends[1] * nodes + ends[0]).clamp(max=len(key) - 1)
-    found = [torch.zeros(ends.shape[1], 0)]
+    found = []
     for part in parts:
         if not part.edges:
             continue
         values = _standardised(part.values)
         mix, phase = _first_layer(values.shape[1], part.features.shape[1], generator)
         known = torch.cat([values, part.features], 1)[place].float()
-        found.append(torch.cos(known @ mix + phase))
-    return torch.cat(found, 1)
+        found += [values[place].float(), torch.cos(known @ mix + phase)]
+    return found

@@ -14,9 +14,9 @@ from torch_geometric.data import Data
 from symgnn.data import Task
 from symgnn.discovery._choosing_networks import advised, candidates
 from symgnn.discovery._deciding import NEGLIGIBLE, best_of, compare
-from symgnn.discovery._discovery_report import DiscoveryReport, judge
+from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError, judge
 from symgnn.discovery._input_warnings import input_warnings
-from symgnn.discovery._ladder import FOLDS, RUNGS, Rung, rung_losses
+from symgnn.discovery._ladder import AGAIN, FOLDS, RUNGS, Rung, rung_losses
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._pose import PoseFinding, pose_shortcut
@@ -56,19 +56,21 @@ class Search:
             if self.rows.vectors
             else {name: rung.symmetry for name, rung in RUNGS.items()}
         )
+        self.rungs = dict(RUNGS)
         self.blind = next(iter(self.symmetries))
         self.losses: dict[str, Tensor] = {}
         self.cache: dict[str, Tensor] = {}
         ordered = 0 if self.rows.vectors else 1
-        steps = len(self.symmetries) + ordered + 2 * len(self.kinds) + 1 + len(ISOMETRIES)
+        steps = 2 * len(self.symmetries) + ordered + 2 * len(self.kinds) + 1 + len(ISOMETRIES)
         store.total = steps
 
     def report(self) -> DiscoveryReport:
         """Run all steps and put the report together."""
         done = [self._rung(name) for name in list(self.symmetries)]
         whole = all(done)
-        if whole and not self.rows.vectors:
-            whole = self._ordered()
+        joined = whole and self._joined()
+        if joined and not self.rows.vectors:
+            joined = self._ordered()
         best = best_of(self.losses, self.losses) if self.losses else ""
         baseline = self.rows.per_graph(self._around_mean().square().mean(1))
         signal = (0.0, 1.0)
@@ -98,9 +100,13 @@ class Search:
             signal=signal,
             seed=self.seed,
             whole=whole,
+            joined=joined,
+            late=[kind for kind in seen if kind in ERASING and kind not in knocked],
+            vectors=self.rows.vectors,
         )
         kept = [kind for kind, found in verdicts.items() if found.verdict == "kept"]
         network = advised(candidates(self.task, self.pack.dimension), kept, self.kinds, self.losses)
+        expected = None if network is None else self._expected(network.symmetry, baseline)
         return DiscoveryReport(
             graphs=len(self.graphs),
             dimension=self.pack.dimension,
@@ -117,11 +123,22 @@ class Search:
             pose={} if pose is None else {k: _pose_of(v) for k, v in pose.items()},
             model={} if network is None else network.model,
             network=None if network is None else network.symmetry,
+            expected=expected,
             warnings=self._warnings(),
             missed=list(self.store.missed),
             seed=self.seed,
             example=self.graphs[0],
         )
+
+    def _expected(self, network: Symmetry, baseline: Tensor) -> ExpectedError | None:
+        """The error of the best rung that keeps all that a network keeps."""
+        kept = [kind for kind in self.kinds if kind in network]
+        alike = [n for n in self.losses if all(kind in self.symmetries[n] for kind in kept)]
+        if not alike:
+            return None
+        share = (float(self.losses[best_of(self.losses, alike)].mean() / baseline.mean())) ** 0.5
+        deviation = self.rows.deviation
+        return ExpectedError(share, None if deviation is None else share * deviation)
 
     def _around_mean(self) -> Tensor:
         return self.rows.y if self.rows.vectors else self.rows.y - self.rows.y.mean(0)
@@ -140,18 +157,46 @@ class Search:
         self, name: str, packed: Pack, rows: TargetRows, fresh: bool = False
     ) -> list[float]:
         if rows.vectors:
-            lengths = self.task.lengths
-            return vector_losses(name, packed, rows, self.seed, lengths, FOLDS).tolist()
-        rung = RUNGS.get(name) or Rung(name, (*RUNGS[name.removesuffix(ORDER)].channels, "order"))
-        return rung_losses(rung, packed, rows, self.seed, {} if fresh else self.cache).tolist()
+            names, lengths = name.split(AND), self.task.lengths
+            return vector_losses(names, packed, rows, self.seed, lengths, FOLDS).tolist()
+        cache = {} if fresh else self.cache
+        return rung_losses(self.rungs[name], packed, rows, self.seed, cache).tolist()
+
+    def _joined(self) -> bool:
+        """The best rung together with those that see more, and the best of those that see less.
+
+        Targets may have a part that needs little (lengths) and one that needs more (a little
+        height). A rung that reads coordinates alone learns the first part worse than one of
+        lengths, and would hide that there is a second one. Two rungs have twice the random
+        functions of one; so that this is not taken for something that was seen, the best rung
+        is also joined with itself, with other random weights.
+        """
+        best = best_of(self.losses, self.losses)
+        seen = self.symmetries[best]
+        more = [name for name in self.symmetries if self.symmetries[name] & seen != seen]
+        less = [n for n in self.symmetries if n not in (*more, best, self.blind)]
+        others = [*more, best_of(self.losses, less)] if less else more
+        self.store.total += len(others) + 1 - len(self.symmetries)
+        done = []
+        for other in [best, *others]:
+            name = best + AND + (other + AGAIN if other == best else other)
+            if not self.rows.vectors:
+                added = RUNGS[other].channels
+                if other == best:
+                    added = tuple(channel + AGAIN for channel in added)
+                channels = dict.fromkeys((*RUNGS[best].channels, *added))
+                self.rungs[name] = Rung(name, tuple(channels))
+            self.symmetries[name] = seen & self.symmetries[other]
+            done.append(self._rung(name))
+        return all(done)
 
     def _ordered(self) -> bool:
         """The best rung with the order of the nodes."""
         best = best_of(self.losses, self.losses)
         name = best + ORDER
-        found = self.store.run(f"rung: {name}", lambda: self._fitted(name, self.pack, self.rows))
+        self.rungs[name] = Rung(name, (*self.rungs[best].channels, "order"))
         self.symmetries[name] = self.symmetries[best] - PERMUTATIONS
-        return self._keep(name, found)
+        return self._rung(name)
 
     def _knock_out(self, kinds: Sequence[str], best: str, knocked: dict[str, Tensor]) -> None:
         for kind in kinds:
@@ -207,7 +252,8 @@ class Search:
         return found
 
 
-ORDER = " and order"
+#: Between the names of rungs that are read together, and of one with the order of nodes.
+AND, ORDER = " + ", " and order"
 
 
 def _turned(rows: TargetRows, linear: Tensor, task: Task) -> TargetRows:

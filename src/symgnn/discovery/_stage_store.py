@@ -19,7 +19,7 @@ class StageStore:
     Args:
         path: The file; None to keep results in memory.
         key: What the results belong to (data, seed, code); others are not read.
-        minutes: When to stop: a step is not begun after it.
+        end: When to stop, by `time.monotonic`: a step is not begun after it.
         total: The number of steps, as far as it is known.
         on_progress: Is told of each step.
     """
@@ -28,12 +28,12 @@ class StageStore:
         self,
         path: Path | None,
         key: dict[str, Any],
-        minutes: float,
+        end: float,
         total: int,
         on_progress: OnProgress | None,
     ) -> None:
         self.path, self.key = path, {**key, "source": source_hash()}
-        self.end, self.total = time.monotonic() + 60 * minutes, total
+        self.end, self.total = end, total
         self.on_progress = on_progress
         self.done = 0
         self.missed: list[str] = []

@@ -30,6 +30,7 @@ class TargetRows:
     nodes: Tensor  # [2, R], the nodes of an edge; a node twice; zeros for a graph
     size: int  # the number of graphs
     vectors: bool = False
+    deviation: float | None = None  # of one target in its units, root mean square of vectors
 
     def per_graph(self, values: Tensor) -> Tensor:
         """The mean over the rows of each graph, `[R] -> [G]`."""
@@ -74,13 +75,21 @@ def target_rows(graphs: Sequence[Data], task: Task, pack: Pack, generator: Gener
     if task.kind == "classification":
         y = torch.nn.functional.one_hot(y, len(task.classes)).double()
         y = y[:, y.any(0)]
+    deviation = None
     if vectors:
-        y = y / y.square().mean().sqrt().clamp(min=1e-300)
+        deviation = float(y.square().mean().sqrt())
+        if deviation == 0:
+            raise ValueError("y: is 0 in all graphs; give targets that differ")
+        y = y / deviation
     else:
         spread = (y - y.mean(0)).square().mean(0).sqrt()
         if not bool((spread > 1e-12 * y.abs().amax(0).clamp(min=1e-300)).any()):
             raise ValueError("y: is the same in all graphs; give targets that differ")
+        if task.kind == "regression" and y.shape[1] == 1:
+            deviation = float(spread)
         y = (y - y.mean(0)) / torch.where(spread > 0, spread, 1.0)
     return TargetRows(
-        task.place, y, torch.cat(owners), torch.cat(nodes, 1), len(graphs), vectors=vectors
+        *(task.place, y, torch.cat(owners), torch.cat(nodes, 1), len(graphs)),
+        vectors=vectors,
+        deviation=deviation,
     )

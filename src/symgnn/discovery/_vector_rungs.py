@@ -6,10 +6,13 @@ others learn each component from coordinates on its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from symgnn.discovery._channels import CHANNELS, Elements
+from symgnn.discovery._ladder import AGAIN
 from symgnn.discovery._packing import Pack
 from symgnn.discovery._random_layers import graph_values, node_values
 from symgnn.discovery._ridge import kernels, predictions, standardised
@@ -25,35 +28,58 @@ VECTOR_RUNGS: dict[str, Symmetry] = {
     "relative distances": SIMILARITIES,
     "distances": EUCLIDEAN,
     "handed": EUCLIDEAN - REVERSING,
+    "relative field": PERMUTATIONS | Symmetry(["translation", "dilation"]),
+    "field": PERMUTATIONS | Symmetry(["translation"]),
     "relative offsets": PERMUTATIONS | Symmetry(["translation", "dilation"]),
     "offsets": PERMUTATIONS | Symmetry(["translation"]),
     "coordinates": PERMUTATIONS,
 }
 #: Random weights of rays, and products with invariants of the node.
-WEIGHTS, PRODUCTS = 24, 6
+WEIGHTS, PRODUCTS = 48, 6
 
 
 def vector_losses(
-    name: str, pack: Pack, rows: TargetRows, seed: int, lengths: bool, folds: int
+    names: Sequence[str], pack: Pack, rows: TargetRows, seed: int, lengths: bool, folds: int
 ) -> Tensor:
     """The squared error of each graph over the mean square of the targets, `[G]`.
 
     Args:
-        name: Of :data:`VECTOR_RUNGS`.
+        names: Of :data:`VECTOR_RUNGS`, one or two that are read together.
         pack: The graphs.
         rows: Vectors `[R, n]`.
         seed: Of weights and folds.
         lengths: Whether vectors grow with the coordinates, as displacements do.
         folds: Of the cross-validation.
     """
-    y, fold = rows.y, rows.folds(folds, seed)
-    generator = torch.Generator().manual_seed(1_000 * seed + list(VECTOR_RUNGS).index(name))
-    if name == "no vector":
-        found = torch.zeros_like(y)
-    elif name in ("coordinates", "offsets", "relative offsets"):
-        values = _scalars(name, pack, rows, generator)
-        scale = pack.radius[rows.graph].unsqueeze(1) if name[0] == "r" and lengths else 1.0
-        found = predictions(kernels(values), y / scale, fold) * scale
+    y, n = rows.y, rows.y.shape[1]
+    fold = rows.folds(folds, seed).repeat_interleave(n)
+    grams = [torch.zeros(y.numel(), y.numel(), dtype=torch.float64)]
+    for name in names:
+        if name != "no vector":
+            parts = _grams(name, pack, rows, seed, lengths)
+            grams = [one + part for one in grams for part in parts]
+    if not bool(grams[0].any()):
+        return rows.per_graph(y.square().mean(1))
+    found = predictions(grams, y.reshape(-1, 1), fold, centred=False).view(-1, n)
+    return rows.per_graph((found - y).square().mean(1))
+
+
+def _grams(name: str, pack: Pack, rows: TargetRows, seed: int, lengths: bool) -> list[Tensor]:
+    """Kernels of the components of all rows, `[R n, R n]`, of mean 1 on the diagonal."""
+    n, again = pack.dimension, name.endswith(AGAIN)
+    name = name.removesuffix(AGAIN)
+    number = list(VECTOR_RUNGS).index(name) + (500 if again else 0)
+    generator = torch.Generator().manual_seed(1_000 * seed + number)
+    if not {"lengths", "distances", "handed"} & set(name.split()):  # each component on its own
+        scale = torch.ones(len(rows.y), dtype=torch.float64)
+        if name.startswith("relative") and lengths:
+            scale = pack.radius[rows.graph] / pack.radius.mean()
+        found = []
+        values = _features(pack, rows) if "field" in name else _scalars(name, pack, rows, generator)
+        for gram in kernels(values)[: 1 if "field" in name else None]:
+            constant = float(gram.diagonal().mean()) or 1.0
+            gram = (gram + constant) * scale.unsqueeze(1) * scale
+            found.append(torch.kron(gram, torch.eye(n, dtype=torch.float64)))
     else:
         relative = name.startswith("relative")
         sums = _sums(name, pack, generator, relative, relative and not lengths)
@@ -63,11 +89,15 @@ def vector_losses(
             sums = sums[rows.nodes[0]]
         flat = sums.transpose(1, 2).flatten(0, 1)  # [R n, c]
         flat = flat / flat.square().mean(0).sqrt().clamp(min=1e-12)
-        gram = flat @ flat.T / flat.shape[1]
-        n = y.shape[1]
-        out = predictions([gram], y.reshape(-1, 1), fold.repeat_interleave(n), centred=False)
-        found = out.view(-1, n)
-    return rows.per_graph((found - y).square().mean(1))
+        found = [flat @ flat.T / flat.shape[1]]
+    return [gram / gram.diagonal().mean().clamp(min=1e-300) for gram in found]
+
+
+def _features(pack: Pack, rows: TargetRows) -> Tensor:
+    """Features of nodes, and nothing of coordinates: a field that is the same everywhere."""
+    if rows.place == "graph":
+        return standardised(pack.mean(pack.nodes)[rows.graph])
+    return standardised(pack.nodes[rows.nodes[0]])
 
 
 def _scalars(name: str, pack: Pack, rows: TargetRows, generator: torch.Generator) -> Tensor:
@@ -100,8 +130,10 @@ def _sums(name: str, pack: Pack, generator: torch.Generator, relative: bool, uni
     rays = pack.pos[source] - pack.pos[target]
     length = rays.norm(dim=1, keepdim=True)
     typical = radius[target] if relative else pack.radius.mean()
-    known = torch.cat([2 * length / typical, pack.nodes[source], pack.nodes[target]], 1)
-    weights = _random(known, WEIGHTS, generator) / (0.3 + length / typical)
+    known = torch.cat([pack.nodes[source], pack.nodes[target]], 1)
+    if ends is pack.edges:
+        known = torch.cat([known, pack.links], 1)
+    weights = _weights(2 * length / typical, known, generator) / (0.3 + length / typical)
     if unit:
         rays = rays / length.clamp(min=1e-300)
     terms = (weights.unsqueeze(2) * rays.unsqueeze(1)).flatten(1)
@@ -131,6 +163,19 @@ def _of_graphs(pack: Pack, sums: Tensor) -> Tensor:
         weighted = (sums[:, :WEIGHTS] * column[:, None, None]).flatten(1)
         found.append(pack.mean(weighted).view(pack.size, -1, sums.shape[2]))
     return torch.cat(found, 1)
+
+
+def _weights(length: Tensor, known: Tensor, generator: torch.Generator) -> Tensor:
+    """Random functions of a length, times random linear functions of features, `[M, WEIGHTS]`.
+
+    A third of them do not read features.
+    """
+    rates = 1.5 * torch.randn(1, WEIGHTS, generator=generator, dtype=torch.float64)
+    phase = 6.3 * torch.rand(WEIGHTS, generator=generator, dtype=torch.float64)
+    mix = torch.randn(known.shape[1], WEIGHTS, generator=generator, dtype=torch.float64)
+    mix = mix * (torch.rand(mix.shape, generator=generator) < 2 / max(known.shape[1], 2))
+    mix[:, : WEIGHTS // 3] = 0.0
+    return torch.cos(length @ rates + phase) * (1 + known @ mix)
 
 
 def _random(values: Tensor, number: int, generator: torch.Generator) -> Tensor:
