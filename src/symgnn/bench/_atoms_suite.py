@@ -20,8 +20,8 @@ from symgnn.train._potential_config import for_potential
 
 FINDING = (
     "Forces are one backward pass through the same operations, by coordinates alone. Training on "
-    "them is one more backward pass, through both. Neighbours within the skin are taken out at every "
-    "step by schnetpack, and here where no angles are read."
+    "them is one more backward pass, through both. Neighbours within the skin are taken out at "
+    "every step by schnetpack, and here where no angles are read."
 )
 #: As many as 4.5 A of copper: 42 neighbours.
 CUTOFF, LATTICE = 4.5, 3.61
