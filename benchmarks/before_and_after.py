@@ -3,9 +3,10 @@
     python benchmarks/before_and_after.py f0afa24 HEAD --out RESULT.json
 
 One process for each commit measures, on one thread, the processor time of training steps of every
-block and of the peers as specifications, on graphs of every shape. They take turns, case by case
-and round by round; a round counts by its fastest quarter. The ratio of a case is before over
-after, as the median over the rounds: above 1, it is faster now.
+block and of the peers as specifications, on graphs of every shape, and of potentials on a crystal:
+energies with forces, and training steps on both. They take turns, case by case and round by round; a
+round counts by its fastest quarter. The ratio of a case is before over after, as the median over the
+rounds: above 1, it is faster now. `--only crystal` measures the cases with that word in their name.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCKS = ("gn", "dgn", "sdgn", "agn", "combined", "cgn")
+BLOCKS = ("gn", "dgn", "sdgn", "agn", "combined", "cgn", "agn-separable")
 PEERS = ("schnet", "dimenet", "dimenet++", "egnn")
 
 
@@ -91,11 +93,39 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
             yield f"{shape} {block}", step
             if block == "agn":
                 yield f"{shape} topology", lambda model=model, batch=batch: model.topology(batch)
+    yield from potentials()
 
 
-def work() -> None:
-    """Measure a case for each line "again" that comes in, and go to the next at any other line."""
+def potentials() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Potentials on a crystal: energies with forces, and training steps on both."""
+    import torch
+
+    from symgnn.bench import _atoms_suite as suite
+    from symgnn.bench._steps import training_step
+
+    for block, cells in suite.CELLS.items():
+        data = suite.crystal(cells)
+        fixed = suite.potential(block).requires_grad_(False).eval()
+        data.topology = fixed.topology(data)
+
+        def predict(fixed=fixed, data=data) -> None:  # type: ignore[no-untyped-def]
+            with torch.no_grad():
+                fixed(data, forces=True)
+
+        yield f"crystal {block} energy, forces", predict
+        trained = suite.potential(block).train()
+        for what in ("energy", "forces"):
+            loss = partial(suite._loss, trained, data, what)
+            yield f"crystal {block} step on {what}", training_step(loss, trained.parameters())
+
+
+def work(words: list[str]) -> None:
+    """Measure a case, of those with all words in their name, for each line "again" that comes in,
+    and go to the next at any other line.
+    """
     for name, call in cases():
+        if not all(word in name for word in words):
+            continue
         say(name)
         call()
         while sys.stdin.readline().strip() == "again":
@@ -119,10 +149,10 @@ def source(commit: str, folder: Path) -> Path:
     return path / "src"
 
 
-def start(path: Path) -> subprocess.Popen[str]:
+def start(path: Path, words: list[str]) -> subprocess.Popen[str]:
     """A process that measures with the package at a path."""
     return subprocess.Popen(
-        [sys.executable, __file__, "--work"],
+        [sys.executable, __file__, "--work", *words],
         env={**os.environ, "PYTHONPATH": str(path), "OMP_NUM_THREADS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -157,6 +187,7 @@ def main() -> None:
     options.add_argument("before", help="a commit")
     options.add_argument("after", help="another one")
     options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--only", nargs="*", default=[], help="words in the names of cases")
     options.add_argument("--out", type=Path, help="a JSON file")
     given = options.parse_args()
     commits = {"before": given.before, "after": given.after}
@@ -172,7 +203,7 @@ def main() -> None:
     }
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        workers = [start(source(commit, Path(folder))) for commit in commits.values()]
+        workers = [start(source(commit, Path(folder)), given.only) for commit in commits.values()]
         while name := answers(workers)[0]:
             pairs: list[list[float]] = []
             for _ in range(given.rounds):
@@ -193,4 +224,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    work() if sys.argv[1:] == ["--work"] else main()
+    work(sys.argv[2:]) if sys.argv[1:2] == ["--work"] else main()
