@@ -207,3 +207,42 @@ def test_each_seed_draws_its_own_dropout() -> None:
 def test_no_seeds_is_an_error() -> None:
     with pytest.raises(ValueError, match="seeds: is 0; give at least one"):
         Ensemble(make, 0)
+
+
+class _Turned(nn.Module):
+    """Two weights whose gradients lie in memory as their transposes, one as the weight itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(3, 2, dtype=torch.float64))
+        self.second = nn.Parameter(torch.randn(2, 3, dtype=torch.float64).T)
+
+    def forward(self, data: Data) -> Tensor:
+        return (data.x @ self.first.T.contiguous() * (data.x @ self.second.T)).sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_fused_optimiser_reads_gradients_in_order(count: int, recorded: bool) -> None:
+    data = Data(x=torch.arange(8.0, dtype=torch.float64).view(4, 2))
+    ends = []
+    for fused in (True, False):
+        ensemble = Ensemble(_Turned, count)
+        optimiser = torch.optim.Adam(ensemble.parameters(), 0.1, fused=fused)
+        step = ensemble.recorded(_square, data) if recorded else None
+        assert (step is not None) == recorded
+        for _ in range(3):
+            if step is None:
+                ensemble.gradients(_square, data)
+            else:
+                step(data)
+            for parameter in ensemble.parameters():
+                assert parameter.grad is not None
+                assert parameter.grad.stride() == parameter.stride()
+            optimiser.step()
+        ends.append([p.detach().clone() for p in ensemble.parameters()])
+    torch.testing.assert_close(*ends)
+
+
+def _square(outputs: Tensor, _: Data) -> Tensor:
+    return outputs.square().mean()

@@ -134,8 +134,7 @@ class Ensemble(nn.Module):
             value = loss(self.single(batch), batch)
             parameters = list(self.single.parameters())
             found = torch.autograd.grad(value * scale, parameters, materialize_grads=True)
-            for parameter, gradient in zip(parameters, found, strict=True):
-                parameter.grad = gradient
+            _leave(parameters, found)
             return value.detach().unsqueeze(0)
         return self._gradients_in_groups(partial(self._gradients, loss), batch, scale)
 
@@ -149,9 +148,8 @@ class Ensemble(nn.Module):
             losses, of_leaves = compute(batch, members, leaves, scale)
             values.append(losses)
             gradients.append(of_leaves)
-        for parameter, parts in zip(self.stacked, zip(*gradients, strict=True), strict=True):
-            # fused optimisers read memory in order, whatever the strides say
-            parameter.grad = torch.cat(parts) if len(parts) > 1 else parts[0].contiguous()
+        parts = list(zip(*gradients, strict=True))
+        _leave(self.stacked, [torch.cat(each) if len(each) > 1 else each[0] for each in parts])
         return torch.cat(values)
 
     def _gradients(
@@ -194,8 +192,7 @@ class Ensemble(nn.Module):
                     lambda batch, members, leaves, scale: replay(leaves), batch, scale
                 )
             values, gradients = replay([p.detach() for p in single.parameters()])
-            for parameter, gradient in zip(single.parameters(), gradients, strict=True):
-                parameter.grad = gradient
+            _leave(list(single.parameters()), gradients)
             return values
 
         return step
@@ -270,3 +267,12 @@ def prepared(model: nn.Module, data: Data) -> Data:
     data = copy.copy(data)
     data.topology = topology(data)
     return data
+
+
+def _leave(parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+    """Leave gradients in `.grad`, in memory as the parameters lie: a fused optimiser reads both in
+    the order of memory, whatever their strides say.
+    """
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        same = gradient.stride() == parameter.stride()
+        parameter.grad = gradient if same else torch.empty_like(parameter).copy_(gradient)

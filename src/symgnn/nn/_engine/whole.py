@@ -68,7 +68,7 @@ class WholeEngine(Reference):
 
     def _mlp(self, update: Update, state: State) -> Values:
         phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
-        once = policy().once
+        once = None if compiling() else policy().once
         if once is not None and once.takes(update, state):
             if update.domain == "edge":
                 return once.edges(update, state, self._table(update, state))
