@@ -149,7 +149,9 @@ class Ensemble(nn.Module):
             values.append(losses)
             gradients.append(of_leaves)
         parts = list(zip(*gradients, strict=True))
-        _leave(self.stacked, [torch.cat(each) if len(each) > 1 else each[0] for each in parts])
+        _leave(
+            list(self.stacked), [torch.cat(each) if len(each) > 1 else each[0] for each in parts]
+        )
         return torch.cat(values)
 
     def _gradients(
