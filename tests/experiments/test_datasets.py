@@ -247,7 +247,7 @@ def test_rows_of_an_earlier_record_are_joined(tmp_path: Path) -> None:
     record = tmp_path / "first" / "results.json"
     first["environment"]["commit"] = first["rows"][0]["commit"] = "before"
     record.write_text(json.dumps(first))
-    both = small("mnist", tmp_path / "second", "AGN", "DGN", join=record, **options)
+    both = small("mnist", tmp_path / "second", "AGN", "DGN", join=[record], **options)
     assert [row["block"] for row in both["rows"]] == ["GN", "DGN", "AGN"]  # the experiment's order
     assert both["rows"][0]["commit"] == "before" != both["rows"][1]["commit"]
     assert both["rows"][0]["cells"] == first["rows"][0]["cells"]
@@ -258,7 +258,7 @@ def test_rows_of_an_earlier_record_are_joined(tmp_path: Path) -> None:
     squares = (between[0] - between[1]) ** 2 / 4 + sum(c["test_error"] ** 2 for c in cells)
     assert f"±{squares**0.5:.4f}" in both["claims"][0]["found"]
     # a row that is run again replaces the joined one
-    again = small("mnist", tmp_path / "third", "GN", join=record, **options)
+    again = small("mnist", tmp_path / "third", "GN", join=[record], **options)
     assert [row["commit"] == "before" for row in again["rows"]] == [False]
     assert "GN (before)" in page(both, [])
 
@@ -266,7 +266,7 @@ def test_rows_of_an_earlier_record_are_joined(tmp_path: Path) -> None:
 def test_only_missing_rows_are_run_beside_joined_ones(tmp_path: Path) -> None:
     options = {"limit": 1, "epochs": 1, "seeds": 1}
     small("mnist", tmp_path / "first", "GN", "DGN", "AGN", "SDGN", **options)
-    found = small("mnist", tmp_path / "second", join=tmp_path / "first/results.json", **options)
+    found = small("mnist", tmp_path / "second", join=[tmp_path / "first/results.json"], **options)
     assert [row["block"] for row in found["rows"]] == ["GN", "DGN", "AGN", "SDGN", "AGN-separable"]
     parts = (tmp_path / "second" / "rows").iterdir()
     assert [part.name for part in parts] == ["AGN-separable-sum-identity.json"]

@@ -58,9 +58,11 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     reproduce.add_argument(
         "--join",
         type=Path,
+        action="append",
         metavar="FILE",
         help="a results.json of the same experiment and options: its rows are shown and judged "
-        "with those that are run now (those it lacks, or --rows); each row says its commit",
+        "with those that are run now (those it lacks, or --rows); each row says its commit; may be "
+        "given several times",
     )
     reproduce.add_argument(
         "--jobs", type=int, help="rows at once (default: as many as there are cores)"

@@ -67,7 +67,7 @@ class Options:
     rows: Sequence[str] | None = None
     node_features: str | None = None
     reading: Path | None = None
-    join: Path | None = None
+    join: Sequence[Path] | None = None
 
     def given(self, *names: str) -> dict[str, Any]:
         """The options of these names that are given; an error if there are others."""

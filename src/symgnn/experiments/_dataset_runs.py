@@ -70,7 +70,7 @@ def run_experiment(
     limit: int | None = None,
     source: str | None = None,
     rows: Sequence[NetworkRow] | None = None,
-    join: Path | None = None,
+    join: Sequence[Path] | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def run_experiment(
 
     What is not given is as in the protocol. Rows that an earlier run with the same settings
     completed are taken from it, and a row that was killed goes on after its last saved epoch.
-    Rows of the results.json `join`, run with other code, are shown and judged with them; without
-    `rows`, only those that it lacks are run.
+    Rows of the results.json in `join`, run with other code, are shown and judged with them; without
+    `rows`, only those that they lack are run.
     """
     chosen = experiment.protocol(protocol)
     chosen = replace(
@@ -90,7 +90,7 @@ def run_experiment(
     )
     settings = Settings(experiment.name, chosen, source)
     same = {"name": experiment.name, "protocol": protocol, "settings": _plain(chosen)}
-    joined = [] if join is None else read_rows(join, same)
+    joined = [row for file in join or () for row in read_rows(file, same)]
     splits = settings.load(jobs=engine.jobs)  # once, before several processes ask for it
     stamp = {"experiment": experiment.name, "source": source, **_plain(chosen)}
     parts = {

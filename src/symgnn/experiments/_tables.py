@@ -63,7 +63,7 @@ def run_table(
     copies: int = COPIES,
     reading: PaperReading = READING,
     trained: Path | None = None,
-    join: Path | None = None,
+    join: Sequence[Path] | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def run_table(
 
     Rows that an earlier run with the same settings completed are taken from it, and trained
     networks from the folder `trained`, which keeps those that were trained. Rows of the
-    results.json `join`, run with other code, are shown with them; without `rows`, only those that
-    it lacks are run.
+    results.json in `join`, run with other code, are shown with them; without `rows`, only those
+    that they lack are run.
     """
     settings = {
         "table": table.name,
@@ -90,7 +90,7 @@ def run_table(
         "copies": copies,
         "reading": reading.key,
     }
-    joined = [] if join is None else read_rows(join, same)
+    joined = [row for file in join or () for row in read_rows(file, same)]
     if rows is None:
         rows = [row for row in table.rows if not is_joined(row.key, joined)]
     given = (seeds, epochs, node_features, copies, reading, trained)
