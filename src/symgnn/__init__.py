@@ -1,4 +1,4 @@
-"""Graph networks with exactly the symmetry that your data has."""
+"""Graph neural networks with a symmetry that you choose, derived and measured."""
 
 __version__ = "0.2.0"
 

@@ -1,4 +1,4 @@
-"""Blocks as specifications of what they read, and models made of them."""
+"""Blocks as specifications of the inputs of their updates, and models built from them."""
 
 from symgnn.nn import inputs
 from symgnn.nn._engine.engine import Engine

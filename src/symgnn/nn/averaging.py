@@ -40,17 +40,17 @@ def averages(
     sample: int = SAMPLE,
     drop: Sequence[str] = (),
 ) -> Averages:
-    """Measure the averages of training graphs, for `build(..., averages=...)`.
+    """Compute the averages of training graphs, for `build(..., averages=...)`.
 
     Args:
-        graphs: A list of PyG `Data`, or anything with a length and items, such as a split.
-        architecture: The network that they are for, as for :func:`symgnn.nn.build`; without it,
-            they serve every block of symgnn.
-        sample: How many graphs are looked at, at most; of more, every k-th is.
-        drop: Features that are left out, such as `["x"]`.
+        graphs: A list of PyG `Data`, or any sequence of them, such as a split.
+        architecture: The network for which they are computed, as for :func:`symgnn.nn.build`; if
+            not given, they are valid for every block of symgnn.
+        sample: The maximum number of graphs to use; if there are more, every k-th is used.
+        drop: Features that are ignored, such as `["x"]`.
 
     Returns:
-        The averages; `.as_dict()` has them in plain numbers.
+        The averages; `.as_dict()` returns them as plain numbers.
 
     Example:
         >>> import symgnn

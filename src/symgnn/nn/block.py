@@ -73,14 +73,14 @@ class Block(nn.Module):
     """A specification with its parameters.
 
     Args:
-        spec: What each update reads.
-        sizes: The widths of v, e, a and u before the block; 0 where a value is not there.
-        out: The widths that the updates give them.
+        spec: The inputs of each update.
+        sizes: The widths of v, e, a and u before the block; 0 for a value that does not exist.
+        out: The widths of the updated values.
         width: The sizes of the MLPs.
         aggregation: "sum", "mean" or "max" for each movement.
-        coordinate_map: The map psi; None if the coordinates stay.
+        coordinate_map: The map psi; None if the coordinates do not change.
         wanted: The values that are read after the block.
-        dimension: The number of coordinates, where it is needed.
+        dimension: The number of coordinates, if an update needs it.
     """
 
     def __init__(

@@ -102,78 +102,79 @@ def build(
             :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
-            dipoles `[G, n]`, which turn with the coordinates and do not move with them.
-        outputs: How many numbers come out: classes or regression targets; of vectors, how many
-            vectors: k > 1 of them are `[N, k, n]` or `[G, k, n]`.
+            dipoles `[G, n]`, which rotate with the coordinates and are invariant to translations.
+        outputs: The number of outputs: classes or regression targets; for vectors, the number of
+            vectors: k > 1 vectors have the shape `[N, k, n]` or `[G, k, n]`.
         node_features: Width of `data.x`. With 0, every node starts with the constant 1.
         edge_features: Width of `data.edge_attr`.
         angle_features: Width of `data.angle_attr`, in the order of `Topology.angle_index`.
         graph_features: Width of `data.u`.
-        node_types: How many types `data.z` has: whole numbers from 0 to `node_types - 1`, one per
-            node, such as atomic numbers; "atoms" is 119. Nodes then start with a learned vector
-            for their type, `hidden` numbers wide, after `data.x` where there is any. None where
-            `data.z` is not read. Networks that embed types anyway (SchNet, DimeNet) take it for
-            their own number of types.
+        node_types: The number of node types: `data.z` has one integer from 0 to `node_types - 1`
+            per node, such as the atomic number; "atoms" is 119. The initial node values are then
+            `data.x`, if there is any, and a learned embedding of the type, of width `hidden`. None
+            if `data.z` is not read. For networks that always embed types (SchNet, DimeNet) it is
+            their number of types.
         dimension: The number of coordinates; only "gn", "tgn", "stgn" and the maps
             "shift", "rigid", "mirror" and "linear" need it.
         hidden: Width of the embeddings of nodes, edges, angles and graphs, 32 if not given, or
             one for each, such as `{"node": 64, "edge": 16}`.
-        layers: How many blocks; 2 if not given.
+        layers: The number of blocks; 2 if not given.
         mlp_hidden: Width of the hidden layers of the MLPs; twice `hidden` if not given; or one
             for each of "angle", "edge", "node", "graph" and "coordinates".
-        mlp_layers: How many hidden layers each MLP has.
-        readout_layers: How many those of the read-out have; as many if not given.
-        dropout: Rate of the dropout after each hidden layer.
+        mlp_layers: The number of hidden layers of each MLP.
+        readout_layers: The number of hidden layers in the read-out; `mlp_layers` if not given.
+        dropout: The dropout rate after each hidden layer.
         aggregation: "sum", "mean" or "max", or one for each movement, such as
-            `{"e->v": "sum", "pool": "mean"}`; movements that are not named take "sum".
+            `{"e->v": "sum", "pool": "mean"}`; the default for each movement is "sum".
         coordinate_map: "identity" (if not given or None), "scale", "shift", "rigid", "mirror",
             "linear" (each also with coefficients of u: "scale-u", ...), "neighbour-sum",
             "part-sum" (within `data.part`), "egcn" (over all pairs), "egcn-neighbours", or a
             :class:`CoordinateMap`, of which each layer gets a copy.
-        graph_state: Whether the graph has an embedding u of its own that each layer updates; with
-            False, u is what `graph_features` give, and stays.
+        graph_state: Whether the graph has an embedding u that each layer updates; with
+            False, u is `data.u` in all layers.
         scaling: The length to which "sdgn" scales the longest edge; 1 if not given.
-        chunk: How many angles may be in memory at once; None for all.
-        rays: What vectors are made of: "plain" rays (if not given) give vectors that grow with
-            the coordinates, as displacements do; "unit" rays give vectors that do not, such as
-            normals (see :class:`symgnn.nn.vectors.Vectors`).
+        chunk: The maximum number of angles in memory at once; None for no limit.
+        rays: The rays that vector outputs are sums of: "plain" rays (if not given) give vectors
+            that grow with the coordinates, like displacements; "unit" rays give vectors that do
+            not, such as normals (see :class:`symgnn.nn.vectors.Vectors`).
         weight: The scaling dimension D of node outputs that are conformal fields, or "learned": a
             conformal map of local scale W multiplies them by `W^-D`, see
-            :class:`symgnn.nn.ConformalField`. None for invariants.
-        engine: "fast"; or "reference", which computes every update as it is written, and is what
-            the fast one is tested against.
-        init: How weights are drawn: "variance" (if not given, with `averages`) keeps the size of
-            values from layer to layer, where sums are divided by their number of terms; "torch" (if
-            not given, without) is that of `torch.nn.Linear`. Peers keep that of their own code.
-        averages: Those of the training graphs (:func:`symgnn.nn.averages`): sums are divided by
-            their average number of terms, measures and features standardised. None for neither.
-        residual: Whether each update adds to its old value, where that is as wide; if not given,
-            in networks of more than four layers.
-        norm: Whether the result of each update has mean 0 and deviation 1 over its features, before
-            a learned scale and shift (`torch.nn.LayerNorm`).
-        radial: How many functions of a smooth radial basis replace squared distances:
+            :class:`symgnn.nn.ConformalField`. None for invariant outputs.
+        engine: "fast"; or "reference", which computes every update literally, and against which
+            the fast engine is tested.
+        init: The initialisation of the weights: "variance" (the default with `averages`) preserves
+            the size of values from layer to layer if sums are divided by their number of terms;
+            "torch" (the default without) is that of `torch.nn.Linear`. Peers keep the
+            initialisation of their own code.
+        averages: Statistics of the training graphs (:func:`symgnn.nn.averages`): sums are divided
+            by their average number of terms, measures and features are standardised. None for
+            neither.
+        residual: Whether each update adds its result to the old value, if both have the same
+            width; by default in networks of more than four layers.
+        norm: Whether `torch.nn.LayerNorm` is applied to the result of each update.
+        radial: The number of functions of a smooth radial basis that replaces squared distances:
             `envelope(d / cutoff) sin(k pi d / cutoff)`, with learned frequencies. None for the
-            squared distances themselves, which are a poor input where edges differ much in length,
+            squared distances themselves, which are a poor input if edges differ much in length,
             as on complete graphs.
-        cutoff: The distance from which on the radial basis and the envelope are 0, in units of the
+        cutoff: The distance beyond which the radial basis and the envelope are 0, in units of the
             coordinates.
-        envelope: Whether the values of edges and angles fade out towards the cutoff, so that
-            outputs do not jump, and have two continuous derivatives, where a neighbour crosses
-            it (:mod:`symgnn.nn.envelopes`). Sums alone do, so means and maxima of edges and
-            angles are refused.
-        cosines: Whether the cosines of angles are read in place of angles, which have a cusp where
-            two rays are opposite, as images in a cell often are. The symmetry is the same.
-        ray_lengths: Whether angles read the lengths of their two rays as well, in the radial basis
-            where there is one; for blocks whose edges read lengths, as those of "combined" do. The
-            symmetry is the same.
-        options: For the blocks, `separable=True` (angle updates of product form, at the price of
-            edges) with its `degree`, `basis` and `channels`, and `chiral=True` (nodes see
-            handedness), see :func:`symgnn.nn.variants.variant_of`; for a peer's network what it
-            takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
+        envelope: Whether edge and angle values go smoothly to 0 at the cutoff, so that outputs are
+            continuous, with two continuous derivatives, when a neighbour crosses it
+            (:mod:`symgnn.nn.envelopes`). This requires sums: means and maxima of edges and angles
+            are refused.
+        cosines: Whether cosines of angles are read instead of angles, which have a cusp if two rays
+            are opposite, as is common in periodic cells. The symmetry is the same.
+        ray_lengths: Whether the angle update also reads the lengths of its two rays, in the radial
+            basis if there is one; for blocks whose edge update reads lengths, such as "combined".
+            The symmetry is the same.
+        options: For the blocks, `separable=True` (angle updates in product form, whose cost grows
+            with the number of edges) with its `degree`, `basis` and `channels`, and `chiral=True`
+            (the node update reads handedness), see :func:`symgnn.nn.variants.variant_of`; for a
+            peer's network its own options, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
 
     Returns:
-        A model; `model(data)` gives the outputs, `model.symmetry` what they are symmetric to.
+        A model; `model(data)` computes the outputs, `model.symmetry` is their symmetry.
 
     Shapes:
         See :class:`Model`.

@@ -17,20 +17,20 @@ LEARNED = "learned"
 
 
 class ConformalField(nn.Module):
-    """Multiplies the outputs of nodes by `s_i^D`, which makes invariants a field of weight D.
+    """Multiplies invariant node outputs by `s_i^D`: the result is a conformal field of weight D.
 
-    With `s_jik = |x_j - x_k| / (|x_i - x_j| |x_i - x_k|)` over the pairs of neighbours of node i,
-    and s_i their root mean square: a conformal map f of local scale W, `|f(x) - f(y)|^2 =
-    W(x) W(y) |x - y|^2`, changes each s_jik by the factor 1 / W_i, so s_i too, and what comes out
-    by `W_i^-D`. D is the scaling dimension: under `x -> gamma x` the output is divided by gamma^D.
+    `s_jik = |x_j - x_k| / (|x_i - x_j| |x_i - x_k|)` for each pair of neighbours of node i, and s_i
+    is their root mean square. A conformal map f with local scale W, `|f(x) - f(y)|^2 =
+    W(x) W(y) |x - y|^2`, multiplies each s_jik and s_i by 1 / W_i, and so the output by `W_i^-D`. D
+    is the scaling dimension: under `x -> gamma x` the output is divided by gamma^D.
 
-    The mean of s, which kappa is divided by, would do as well: the two differ by a function of
-    kappa. The root mean square is that of the distances of the inverted rays, and costs one step
-    per edge. At a node with fewer than two neighbours, or with all of them in one place, there is
-    no scale, and the output is 0.
+    The mean of s, by which kappa is divided, could be used as well: the two differ by a function
+    of kappa. The root mean square is that of the distances of the inverted rays, and its cost is
+    proportional to the number of edges. At a node with fewer than two neighbours, or whose
+    neighbours all coincide, s_i is not defined and the output is 0.
 
     Args:
-        weight: D; or "learned", which starts at 0, with invariants.
+        weight: D; or "learned", which is initialised to 0 (invariant outputs).
     """
 
     #: What such a field is equivariant to, if the network keeps it.

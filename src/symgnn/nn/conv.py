@@ -32,22 +32,22 @@ from symgnn.nn.state import Reference, start
 class Conv(nn.Module):
     """One block as a layer: `conv(x, pos, edge_index, edge_attr=None, batch=None)`.
 
-    Gives the new node features `[N, out_channels]`, and with a coordinate map other than the
-    identity the pair of them and the new coordinates `[N, n]`.
+    Returns the new node features `[N, out_channels]`; with a coordinate map other than the
+    identity, the pair of node features and new coordinates `[N, n]`.
 
     Args:
         architecture: A name or a specification, as for :func:`symgnn.nn.build`.
-        in_channels: Width of `x`; 0 where there is none (then every node starts with 1).
-        out_channels: Width of the node features that come out.
-        edge_dim: Width of `edge_attr`; None where there is none.
+        in_channels: Width of `x`; 0 without node features (every node then starts with 1).
+        out_channels: Width of the new node features.
+        edge_dim: Width of `edge_attr`; None without edge features.
         hidden: Width of the block's edge and angle embeddings, or one for each domain.
         mlp_hidden: Width of the MLPs, or one for each domain; as `hidden` if not given.
         mlp_layers: How many hidden layers each MLP has.
         dropout: Rate of the dropout after each hidden layer.
         aggregation: As for :func:`symgnn.nn.build`.
         coordinate_map: As for :func:`symgnn.nn.build`.
-        dimension: The number of coordinates, where it is needed (GN).
-        chunk: How many angles may be in memory at once; None for all.
+        dimension: The number of coordinates; needed by blocks that read raw coordinates (GN).
+        chunk: The maximum number of angles in memory at once; None for no limit.
         engine: As for :func:`symgnn.nn.build`.
 
     Shapes:
@@ -132,7 +132,7 @@ class Conv(nn.Module):
         vel: Tensor | None = None,
         topology: Topology | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Apply the block; give `topology` where several layers or steps share it."""
+        """Apply the block; pass `topology` if several layers or steps share it."""
         if topology is None:
             check_positions(pos)
             topology = Topology.build(

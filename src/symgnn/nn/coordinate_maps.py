@@ -1,10 +1,10 @@
 """The map psi that moves the coordinates at the end of a block.
 
-Two symmetries belong to a map. `keeps`: if the coordinates that go in are transformed by one of
-these, whatever distance, angle or kappa is measured on those that come out stays as it was.
-`commutes`: what comes out is transformed in the same way as what went in, which a network that
-predicts coordinates needs. A common scale, shift or rigid motion keeps everything and commutes
-with little; the neighbour-sum commutes with all affine maps and keeps only those.
+A map has two symmetries. `keeps`: the transformations of the input coordinates under which a
+measure (distance, angle, kappa) of the output coordinates is invariant whenever the same measure of
+the input coordinates is. `commutes`: the transformations to which the map is equivariant, which
+matters for a network that predicts coordinates. A common scale, shift or rigid motion keeps all
+transformations and commutes with few; the neighbour-sum keeps, and commutes with, affine maps only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from symgnn.nn.update import Update
 
 
 class CoordinateMap(nn.Module):
-    """A map psi: `forward(state) -> x+ [N, n]`. A subclass says what it reads and keeps."""
+    """A coordinate map psi: `forward(state) -> x+ [N, n]`.
+
+    A subclass declares the values that it `reads` and its symmetries `keeps` and `commutes`.
+    """
 
     reads: frozenset[str] = frozenset()
     keeps: Symmetry = EVERYTHING
@@ -38,7 +41,7 @@ class CoordinateMap(nn.Module):
     def make(
         self, sizes: Mapping[str, int], width: Width, spec: Spec, dimension: int | None
     ) -> None:
-        """Make the parameters, once the widths of the values are known."""
+        """Create the parameters, once the widths of the values are known."""
 
     def forward(self, state: State) -> Tensor:
         """The new coordinates."""
@@ -46,15 +49,15 @@ class CoordinateMap(nn.Module):
 
     @property
     def takes_shift(self) -> bool:
-        """Whether `forward` reads `state.shift`, and gives the new one in `state.apart`."""
+        """Whether `forward` reads `state.shift` and puts the new shift into `state.apart`."""
         return False
 
     def before_edges(self, update: Update, state: State) -> None:
-        """Called before the edge update of the block, for maps that evaluate it elsewhere too."""
+        """Called before the edge update of the block, for maps that evaluate it on other pairs."""
 
     def edge_shift(self, state: State) -> Tensor | None:
-        """The shift of the source of each edge in the next layers `[E, n]`: a cell stays as it is
-        where nodes move in it, and moves with the coordinates where all of these do.
+        """The shift of the source of each edge in the next layers `[E, n]`. The cell is unchanged
+        if nodes move within it, and transforms with the coordinates if they all transform.
         """
         return state.edge_shift
 
@@ -160,7 +163,7 @@ class _Common(CoordinateMap):
 
 
 class Scale(_Common):
-    """`x_i+ = a x_i`; a function of u is held between -100 and 100."""
+    """`x_i+ = a x_i`; if a is a function of u, it is limited to [-100, 100]."""
 
     start = 1.0
     # a torsion is about a place of the graph, not of space
@@ -203,8 +206,8 @@ class Shift(_Common):
 class Rigid(_Common):
     """`x_i+ = Q x_i + a`, Q orthogonal: the exponential of a skew-symmetric matrix.
 
-    The entries above the diagonal of that matrix are the coefficients; where they are longer than
-    10 together, they are shortened to that, as the exponential loses its digits further out.
+    The entries above the diagonal of that matrix are the coefficients. A vector of coefficients
+    longer than 10 is shortened to length 10: the exponential of larger matrices is inaccurate.
     """
 
     commutes = PERMUTATIONS

@@ -23,22 +23,21 @@ from symgnn.nn.update import Update
 class EGNNMap(CoordinateMap):
     """`x_i+ = x_i + C sum_j (x_i - x_j) phi_x(e_ji+) [+ phi_v(v_i) vel_i]`, over the edges j -> i.
 
-    As in the code of EGNN: C is 1 or one over the number of edges, the rays may be divided by
-    their length (as a constant, or plus 1, or as a unit vector with a factor that is learnt), the
-    coefficients may go through tanh, and what a ray adds may be clamped. phi_x ends without a bias
-    and starts small.
+    As in EGNN's code: C is 1 or one over the number of edges, the rays may be normalised, the
+    coefficients may be passed through tanh, and the contribution of a ray may be clamped. phi_x has
+    no bias in its last layer and small initial weights.
 
     Args:
         aggregation: "mean" or "sum".
         normalise: False; True, for `r / (|r| + 1e-8)` with a constant length; "plus one", for
             `r / (|r| + 1)`; or "scaled", for `s r / max(|r|, 1e-8)` with a parameter s.
-        tanh: Whether coefficients go through tanh.
-        clamp: The largest size of each number that a ray adds; None for no bound.
+        tanh: Whether coefficients are passed through tanh.
+        clamp: The maximum absolute value of each component that a ray adds; None for no bound.
         velocity: Whether nodes also move along their velocity.
-        towards: Whether rays go from the node to its neighbours, as in egnn-pytorch.
-        bias: Whether phi_x ends with a bias.
-        limit: The largest size of a coefficient; None for no bound.
-        gated: Whether phi_x reads messages as their gate has left them.
+        towards: Whether rays point from the node to its neighbours, as in egnn-pytorch.
+        bias: Whether the last layer of phi_x has a bias.
+        limit: The maximum absolute value of a coefficient; None for no bound.
+        gated: Whether phi_x reads messages after their gate.
         weight: A constant factor of the sum or mean over the edges; EGNN's `coords_weight`.
     """
 

@@ -77,19 +77,20 @@ class Exportable(nn.Module):
 
 
 def export(model: Model | Potential, example: Data) -> ExportedProgram:
-    """A model as a program of PyTorch's own operations, which needs no symgnn to run.
+    """Export a model as a program of PyTorch operations, which runs without symgnn.
 
     The program takes plain tensors by name, and any number of graphs, nodes, edges and neighbours:
     `pos [N, n]`, `edge_index [2, E]`, `batch [N]`, `edge_shift [E, n]` if the example has it, and
     those of `x`, `z`, `vel`, `edge_attr`, `angle_attr` and `u` that the model reads. Save it with
-    `torch.export.save`. Its inputs are not checked: give it what the model itself accepts, in the
-    dtypes of `example`. Of a potential it gives the energies `[G]`; forces are their derivative,
+    `torch.export.save`. Its inputs are not checked: pass inputs that the model accepts, in the
+    dtypes of `example`. For a potential it returns the energies `[G]`; forces are
     `-torch.autograd.grad(energy.sum(), pos)[0]`.
 
     Args:
         model: A model of :func:`build` or a :class:`Potential`, on the device that the program
             shall run on. It is exported in eval mode, without dropout.
-        example: A graph or batch as the model reads it; of its values only widths and dtypes count.
+        example: A graph or batch in the form that the model reads; only its widths and dtypes
+            matter.
 
     Returns:
         An exported program; `program.module()(pos=..., edge_index=..., batch=...)` runs it.

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 
 class Form(nn.Module):
-    """A function phi of the inputs of an update, made as `form(widths, out, hidden)`.
+    """A function phi of the inputs of an update, created by `form(widths, out, hidden)`.
 
-    It has two halves. :meth:`home` gets each input where it lives (a node value once per node);
-    its results are gathered to the domain of the update, where :meth:`here` makes the result of
-    them. So whatever depends on a node alone is computed once per node, not once per edge or angle.
+    It has two steps. :meth:`home` gets each input on its own domain (a node value has one row per
+    node). Its results are gathered to the domain of the update, where :meth:`here` computes the
+    result from them. So a function of a node value is computed once per node, not once per edge or
+    angle.
 
     Args:
         widths: The width of each input.
         out: The width of the result; a form may choose another and set `self.out`.
-        hidden: The width of hidden layers, if it has any.
+        hidden: The width of hidden layers, if there are any.
     """
 
     #: Whether it is made as `form(..., update=..., width=...)` of those inputs that are there.
@@ -130,24 +131,25 @@ class Width:
 
 
 class MLP(Form):
-    """An MLP with the activation swish over the concatenation of its inputs.
+    """An MLP with swish activations on the concatenation of its inputs.
 
-    `linears[0]` is the map over the concatenation, as in any MLP. A map of a concatenation is the
-    sum of one map per input, its columns: the first half applies these, the second half adds them
-    and the bias, and applies the rest. `linears[-1]`, :attr:`last`, commutes with sums and means.
+    `linears[0]` acts on the concatenation, as in any MLP. It equals a sum of one linear map per
+    input (its block of columns): :meth:`home` applies these, :meth:`here` adds the results and the
+    bias and applies the remaining layers. `linears[-1]`, :attr:`last`, commutes with sums and
+    means.
 
     Args:
         widths: The width of each input.
         out: The width of the result.
         hidden: The width of the hidden layers.
         layers: The number of hidden layers; with 0 the MLP is one linear map.
-        dropout: The rate of dropout after each hidden layer.
-        last_bias: Whether the last map has a bias.
-        init: "variance" draws weights that keep the variance: where every input has a root mean
-            square of 1, so have the hidden numbers of every layer, to which all inputs contribute
-            alike however wide they are, and the result has `gain`; biases are 0. "torch" draws
-            them as `torch.nn.Linear` does.
-        gain: The root mean square of the result at the start, with `init="variance"`.
+        dropout: The dropout rate after each hidden layer.
+        last_bias: Whether the last linear map has a bias.
+        init: "variance" preserves the variance: if every input has a root mean square of 1, so
+            have all hidden values, the result has `gain`, and each input contributes the same
+            variance regardless of its width; biases are 0. "torch" is the initialisation of
+            `torch.nn.Linear`.
+        gain: The root mean square of the result at initialisation, with `init="variance"`.
     """
 
     def __init__(

@@ -49,15 +49,15 @@ PLACES: dict[tuple[str, str], tuple[str, ...]] = {
 class Input:
     """A quantity on `domain`, read at `place` of the update that reads it.
 
-    Two inputs are the same if all their fields but the place are equal: a model has one module of
-    it for all layers and places. A basis of another size or cutoff, such as `gaussians(10, 2.0)`
-    and `gaussians(10, 50.0)`, is another input, though its name is the same.
+    Two inputs are equal if all their fields except the place are equal; a model has one module for
+    an input in all layers and places. Bases with different sizes or cutoffs, such as
+    `gaussians(10, 2.0)` and `gaussians(10, 50.0)`, are different inputs with the same name.
 
     Args:
-        name: What it is called in specifications and messages.
+        name: The name in specifications and messages.
         domain: "angle", "edge", "node" or "graph".
         place: One of `PLACES` for its domain and that of the update; "" on the same domain.
-        make: Makes the function of the input as a module, where that has parameters; a model has
+        make: Creates the function of the input as a module, if it has parameters; a model has
             one such module for all its layers.
     """
 
@@ -72,7 +72,7 @@ class Input:
 
     @property
     def home(self) -> Input:
-        """The input where it lives, whatever the place it is read at: its identity."""
+        """The input on its own domain, regardless of the place; used to compare inputs."""
         return self.at("")
 
     source = property(lambda self: self.at("source"), doc="At the source node of an edge.")
@@ -83,7 +83,7 @@ class Input:
 
     @property
     def incoming(self) -> Input:
-        """On a ray of an angle: of the edge that comes to the vertex, 0 where there is none."""
+        """On a ray of an angle: the value of the edge into the vertex, 0 if there is none."""
         return self.at(f"{self.place} in")
 
     @property
@@ -124,14 +124,15 @@ class Measure(Input):
     Args:
         function: As above.
         symmetry: The transformations that leave the measure unchanged.
-        width: How many numbers it has; None for as many as there are coordinates.
-        per_ray: For angles: a function `[R, n] -> [R, p]` that each ray is passed through first,
-            once per ray. It may return a pair, for first rays and for second rays. The module that
-            `make` gives may have it as a method.
+        width: The number of columns w; None for the dimension n.
+        per_ray: For angles: a function `[R, n] -> [R, p]` that is applied to each ray before
+            `function`, once per ray. It may return a pair, for first rays and for second rays. The
+            module that `make` creates may have it as a method.
         grouped: For angles: `function` and `per_ray` get two more arguments, the vertex of each
-            angle `[A]` or ray `[R]` and the number of vertices, to compare the rays of a vertex.
-        both_ways: For edges: the measure is the same for an edge and its reverse, as lengths are,
-            so that it may be computed once for both.
+            angle `[A]` or ray `[R]` and the number of vertices, for measures that compare the rays
+            of a vertex.
+        both_ways: For edges: the measure is equal for an edge and its reverse, like a length,
+            so it may be computed once for both.
     """
 
     function: Callable[..., Tensor] = torch.Tensor.clone
@@ -156,9 +157,9 @@ class Measure(Input):
 class Operator(Input):
     """A node value computed from v and, by default, from the coordinates, such as a derivative.
 
-    Signature of `function`: `(v [N, w], state) -> [N, w]`; it may keep results that depend on
-    coordinates alone in `state.measured`. Where its result is not as wide as v, `width_in` gives
-    the width, of the widths of all values and the number of coordinates.
+    Signature of `function`: `(v [N, w], state) -> [N, w]`; it may cache results that depend on
+    coordinates alone in `state.measured`. If its result is not as wide as v, `width_in` computes
+    the width from the widths of all values and the dimension.
     """
 
     function: Callable[[Tensor, State], Tensor] = lambda rows, state: rows
@@ -220,9 +221,10 @@ class Reduction(Input):
 
 @dataclass(frozen=True)
 class Applied:
-    """A function with its first arguments given, as `functools.partial`, but compared by value.
+    """A function with its first arguments fixed, like `functools.partial`, but compared by value.
 
-    Inputs are compared by their functions: with this, the same basis made twice is one input.
+    Inputs are compared by their functions: with this class, the same basis created twice is one
+    input.
 
     >>> Applied(pow, (2,)) == Applied(pow, (2,)), Applied(pow, (2,))(3)
     (True, 8)
@@ -237,7 +239,7 @@ class Applied:
 
 
 def initial(value: Input) -> Initial:
-    """The value of v, e, a or u that came with the graph, in every layer.
+    """The initial value of v, e, a or u (the features of the input graph), in every layer.
 
     Args:
         value: One of the inputs `v`, `e`, `a` and `u`, at the place where it is read.
@@ -259,8 +261,8 @@ def initial(value: Input) -> Initial:
 def reduce(value: Input, at: str = "") -> Reduction:
     """The aggregation of an input by sum, mean or max, as chosen for this movement.
 
-    In an edge update `reduce(a, "target")` is over the angles whose vertex is the edge's target
-    and whose first ray is the edge, and `reduce(a, "source")` the same at its other end.
+    In an edge update, `reduce(a, "target")` aggregates the angles whose vertex is the edge's target
+    and whose first ray is the edge; `reduce(a, "source")` does the same at the edge's source.
 
     Args:
         value: The input that is aggregated, such as `e` in a node update.

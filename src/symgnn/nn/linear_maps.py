@@ -13,9 +13,9 @@ from symgnn.nn.state import State
 class Mirror(Rigid):
     """`x_i+ = Q x_i + a` with Q orthogonal of determinant -1: :class:`Rigid` after a reflection.
 
-    The reflection is in the first coordinate; with the rotation that follows, Q is any orthogonal
-    matrix of determinant -1. With :class:`Rigid`, these are all of O(n). A new one mirrors the
-    coordinates and moves nothing else.
+    The reflection negates the first coordinate; with the rotation that follows, Q is any orthogonal
+    matrix of determinant -1. Together with :class:`Rigid` this covers O(n). At initialisation it is
+    the reflection alone.
     """
 
     def _motion(self, coefficients: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -28,10 +28,10 @@ class Mirror(Rigid):
 class LinearMap(_Common):
     """`x_i+ = Q x_i + a` with any matrix Q; a function of u has entries between -100 and 100.
 
-    It is no relative distance or angle preserving map: a rotation of the input turns Q's axes
-    against the graph. Translations go through, dilations too, and edges that stay parallel stay
-    so, so that translations, dilations and redrawings are kept, as far as the block keeps them.
-    The coefficients are those of `Q - I` and of a, so that a new one moves nothing.
+    The map is neither relative distance preserving nor relative angle preserving: if the input is
+    rotated, Q acts along other directions of the graph. Parallel edges stay parallel, so
+    translations, dilations and redrawings remain symmetries if the block has them. The coefficients
+    are the entries of `Q - I` and of a, so the map is initialised to the identity.
     """
 
     keeps = PERMUTATIONS | Symmetry(["translation", "dilation", "redrawing"])

@@ -36,9 +36,9 @@ from symgnn.nn.vectors import Vectors
 
 
 class Model(nn.Module):
-    """A network with its parameters; made by :func:`symgnn.nn.build`.
+    """A network with its parameters; created by :func:`symgnn.nn.build`.
 
-    `model(data)` gives `[G, outputs]` for the task "graph", `[N, outputs]` for "node",
+    `model(data)` returns `[G, outputs]` for the task "graph", `[N, outputs]` for "node",
     `[E, outputs]` for "edge", coordinates `[N, n]` for "coordinates", and vectors for
     "node-vectors" (`[N, n]`, or `[N, outputs, n]` for more than one) and "graph-vectors" (`[G, n]`
     or `[G, outputs, n]`), see :class:`symgnn.nn.vectors.Vectors`.
@@ -151,10 +151,10 @@ class Model(nn.Module):
 
     @property
     def symmetry(self) -> Symmetry:
-        """The symmetry that is derived from the parts: invariance of numbers, and
-        equivariance of coordinates, vectors and conformal fields.
+        """The derived symmetry: invariance of scalar outputs, and equivariance of coordinates,
+        vectors and conformal fields.
 
-        Vectors turn with the derivative of a map, so translations do not change them.
+        Vectors transform by the derivative of a map, so they are invariant to translations.
         """
         kept = symmetry_of(self.network.start, self._blocks(), self.task == "coordinates")
         kept = kept if self.field is None else kept & self.field.symmetry
@@ -162,12 +162,12 @@ class Model(nn.Module):
 
     @property
     def axis(self) -> tuple[float, ...] | None:
-        """The axis that the model reads along; None for the last coordinate, or for none."""
+        """The axis of UGN's heights; None for the last coordinate, or if no axis is read."""
         return axis_of(self.network.layer)
 
     @property
     def output_type(self) -> str | None:
-        """The type of the output for an audit, such as "vector per node"; None to measure it."""
+        """The type of the output for an audit, such as "vector per node"; None to infer it."""
         if self.field is not None:
             return self.field.output_type
         return None if self.vectors is None else f"vector per {self.vectors.of}"
@@ -177,11 +177,11 @@ class Model(nn.Module):
 
     @property
     def lists_angles(self) -> bool:
-        """Whether angles are listed one by one, not only the rays that they are made of."""
+        """Whether the topology lists every angle, not only the rays."""
         return self.engine.whole and (self._lists_angles or self.engine.lists_angles)
 
     def topology(self, data: Data) -> Topology:
-        """The part of `data` that can be prepared, and attached as `data.topology`."""
+        """Compute the topology of `data`, which can be attached as `data.topology`."""
         return Topology.of(
             data,
             angles=self.needs_angles,
@@ -217,14 +217,14 @@ class Model(nn.Module):
             pos: Coordinates.
             edge_index: Sources and targets of the edges.
             edge_attr: Edge features, of width `edge_features` of the model.
-            batch: The graph of each node; one graph if not given. The number of graphs is that of
-                the rows of `u` if given, else one more than the largest number in `batch`.
+            batch: The graph of each node; one graph if not given. The number of graphs is the
+                number of rows of `u` if given, else one more than the largest value in `batch`.
             x: Node features, of width `node_features`.
             z: Types of the nodes, such as atomic numbers, for models with `node_types`.
             vel: Velocities, for coordinate maps that read them.
             angle_attr: Angle features, of width `angle_features`.
             u: Graph features, of width `graph_features`.
-            edge_shift: Shifts that are added to the sources of the edges, in periodic cells.
+            edge_shift: Shifts added to the source positions of the edges, in periodic cells.
             topology: A topology of this graph, see :meth:`topology`, in place of `edge_index`.
 
         Shapes:
@@ -232,7 +232,7 @@ class Model(nn.Module):
             z `[N]`, vel `[N, n]`, angle_attr `[A, F_a]`, u `[G, F_u]`, edge_shift `[E, n]`.
 
         Returns:
-            The answers of the task, in the shapes that :class:`Model` names.
+            The outputs of the task, with the shapes listed in :class:`Model`.
 
         Example:
             >>> import torch
@@ -324,11 +324,11 @@ class Model(nn.Module):
 
     @torch.no_grad()
     def calibrate(self, data: Data) -> Model:
-        """Rescale the weights so that, on these graphs, the values of all updates have the size of
-        1, one update after the other; for a network that is not trained yet.
+        """Rescale the weights, one update after the other, so that the values of each update have
+        a root mean square of 1 on these graphs; for a network that is not trained yet.
 
         Args:
-            data: A graph or batch as the model reads it.
+            data: A graph or batch in the form that the model reads.
 
         Returns:
             The model itself.

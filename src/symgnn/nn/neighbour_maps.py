@@ -97,7 +97,7 @@ class _Neighbours(CoordinateMap):
 class NeighbourSum(_Neighbours):
     """`x_i+ = x_i + sum_j a_ji (x_j - x_i)`, with `a_ji = phi_x(e_ji+, v_j+, v_i+, u)`.
 
-    The sum is over the edges j -> i, and is a sum also where the block aggregates by mean.
+    The sum runs over the edges j -> i; it is a sum even if the block aggregates by mean.
     """
 
     reads = frozenset("xveu")
@@ -109,12 +109,12 @@ class NeighbourSum(_Neighbours):
 
 
 class EGCN(_Neighbours):
-    """`x_i+ = x_i + sum_j (x_i - x_j) phi_x(e_ji+)`, over all pairs or over the neighbours.
+    """EGNN's coordinate update `x_i+ = x_i + sum_j (x_i - x_j) phi_x(e_ji+)`.
 
     With `over="all"`, as in the EGNN paper, j runs over all other nodes of the graph; the block's
-    edge update is then evaluated on all pairs, with zeros for the features of edges that are not
-    there. With `over="neighbours"`, j runs over the edges j -> i. The paper's formula has e_ji
-    where EGNN's code, and this, has the updated e_ji+.
+    edge update is then evaluated on all pairs, with zeros for the features of missing edges. With
+    `over="neighbours"`, j runs over the edges j -> i. Deviation from the paper: phi_x reads the
+    updated e_ji+, as in EGNN's code; the paper's formula has e_ji.
     """
 
     reads = frozenset("xe")

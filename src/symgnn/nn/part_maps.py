@@ -17,19 +17,21 @@ from symgnn.nn.state import State
 class PartSum(_Neighbours):
     """`x_i+ = x_i + sum_j a_ji (x_j - x_i)` over the edges j -> i within the part of i.
 
-    The map of the paper's appendix, "Local symmetry transformation": `data.part [N]` numbers the
-    subgraph of each node, and coordinates move only along edges within a subgraph, with
-    `a_ji = phi_x(e_ji+, v_j+, v_i+, u)`. So a motion of one part moves its new coordinates alike.
+    The map of the paper's appendix, "Local symmetry transformation": `data.part [N]` is the part
+    (subgraph) of each node, and coordinates move only along edges within a part, with
+    `a_ji = phi_x(e_ji+, v_j+, v_i+, u)`. So a rigid motion of a part moves its new coordinates in
+    the same way.
 
-    It deviates from the paper in one place: nodes with an edge to another part stay where they
-    are. Distances and angles across such an edge are read too, and would change if its ends left
-    the axis about which a part turns. With them in place, every motion of parts
-    (:class:`~symgnn.geometry.PartMotion`) is kept, among them the torsion about a bond between
-    two parts; a torsion about a bond inside a part is seen, as by :class:`NeighbourSum`.
+    Deviation from the paper: nodes with an edge to another part do not move. The block also reads
+    distances and angles across such an edge, and these would change if its ends left the axis about
+    which a part turns. With the ends fixed, the output is invariant to all part motions
+    (:class:`~symgnn.geometry.PartMotion`), including the torsion about a bond between two parts,
+    but not to a torsion about a bond inside a part.
 
     Args:
-        limit: The largest size of a coefficient; None for no bound. A bound on the growth of the
-            whole graph, as that of :class:`NeighbourSum`, would see how parts lie to each other.
+        limit: The maximum absolute value of a coefficient; None for no bound. (A bound on the
+            growth of the whole graph, as in :class:`NeighbourSum`, would depend on the positions of
+            the parts relative to each other.)
     """
 
     reads = frozenset("xveu")

@@ -64,11 +64,11 @@ def along(axis: Sequence[float] | None = None, flips: bool = False) -> Measure:
 
     Args:
         axis: Its direction, such as `(0, 0, 1)`; None for the last coordinate.
-        flips: Whether up and down are the same: the height is read without its sign.
+        flips: Whether up and down are equivalent: the measure is then the absolute height.
 
     Returns:
-        A measure of width 2, kept by translations, by rotations about the axis and by reflections
-        along it, and by flips if these are asked for.
+        A measure of width 2, invariant to translations, to rotations about the axis and to
+        reflections along it; with `flips` also to flips of the axis.
 
     Example:
         >>> along((0, 1, 0)).width
@@ -98,7 +98,7 @@ STGN = TGN.replace(name="STGN", scaling=1.0)
 
 
 def upright(axis: Sequence[float] | None = None, flips: bool = False) -> Spec:
-    """The network of motions that keep an axis.
+    """The block UGN, which is invariant to the motions that keep an axis.
 
     Args:
         axis: Its direction, such as `(0, 0, 1)`; None for the last coordinate.

@@ -22,18 +22,18 @@ class Spec:
     """The inputs of each update of a block; an update without inputs does not change its value.
 
     Args:
-        name: What the block is called.
+        name: The name of the block.
         angle, edge, node, graph: The inputs of each update.
-        inputs: What the nodes start with in the first layer.
+        inputs: The initial values of the nodes, in the first layer.
         scaling: If set, the coordinates of each graph are multiplied by
             `scaling / (its longest edge)` before the first layer.
-        forms: Makes phi of an update, `form(widths, out, hidden)`, where it is not an MLP
-            (:class:`symgnn.nn.Form`).
-        after: What is done to the result of an update (:class:`symgnn.nn.After`: an activation, a
-            gate, the old value added).
-        order: The order of the steps.
-        envelope: A measure of edges by which the values of edges, and for both rays those of
-            angles, are multiplied (:mod:`symgnn.nn.envelopes`).
+        forms: For updates other than an MLP, the function that creates phi,
+            `form(widths, out, hidden)` (:class:`symgnn.nn.Form`).
+        after: Operations on the result of an update (:class:`symgnn.nn.After`): activation,
+            normalisation, gate, residual.
+        order: The order of the updates.
+        envelope: A measure on edges; edge values are multiplied by it, and angle values by its
+            product for both rays (:mod:`symgnn.nn.envelopes`).
 
     Example:
         >>> from symgnn.nn.inputs import d2, e, v
@@ -100,7 +100,7 @@ class Spec:
         return dataclasses.replace(self, **changes)
 
     def reading(self, other: Mapping[Input, Input]) -> Spec:
-        """A copy that reads other inputs in place of some, at the same places and in reductions."""
+        """A copy in which some inputs are replaced by others, at all places and in reductions."""
 
         def changed(given: Input) -> Input:
             if isinstance(given, Reduction):
@@ -112,7 +112,7 @@ class Spec:
         return self.replace(**{name: [*map(changed, getattr(self, name))] for name in names})
 
     def without(self, domain: str) -> Spec:
-        """A copy without the update of a domain, whose value stays as it is."""
+        """A copy without the update of a domain, whose values then do not change."""
         forms = {key: form for key, form in self.forms.items() if key != domain}
         after = {key: what for key, what in self.after.items() if key != domain}
         return self.replace(forms=forms, after=after, **{domain: ()})
@@ -235,17 +235,17 @@ READOUTS: dict[str, Spec | None] = {
 
 @dataclass(frozen=True)
 class Network:
-    """Specifications in a row; a :class:`Spec` alone is the network of its layers.
+    """The specifications of a whole network: first blocks, layers and read-out.
 
     Args:
-        name: What the network is called.
+        name: The name of the network.
         layer: The block that is repeated.
         first: Blocks that run once, before the layers.
-        readout: For each task, the block that makes the outputs. Where it has forms, these all
-            get the number of outputs for their width.
-        every_layer: Whether there is a read-out before each layer too, and they are added.
-        types: If set, nodes are given by a whole number below it, `data.z`, such as the atomic
-            number.
+        readout: For each task, the block that computes the outputs. If it has forms, the width of
+            each is the number of outputs.
+        every_layer: Whether there is also a read-out before each layer; the read-outs are added.
+        types: If set, the number of node types: `data.z` has integers below it, such as atomic
+            numbers.
         aggregation, coordinate_map, hidden, mlp_hidden, layers, init: Defaults of
             :func:`symgnn.nn.build` for this network.
     """
@@ -269,7 +269,7 @@ class Network:
         return self.first[0] if self.first else self.layer
 
     def readout_of(self, task: str) -> Spec | None:
-        """The read-out of a task; that of vectors is the same for all networks without their own.
+        """The read-out of a task; for vectors the default one, if the network has none of its own.
 
         Raises:
             ValueError: if the network has no read-out for the task.
@@ -282,7 +282,7 @@ class Network:
         return known[task]
 
     def reading(self, other: Mapping[Input, Input]) -> Network:
-        """A copy that reads other inputs in place of some."""
+        """A copy in which some inputs are replaced by others."""
         first = [spec.reading(other) for spec in self.first]
         return dataclasses.replace(self, first=first, layer=self.layer.reading(other))
 

@@ -26,25 +26,26 @@ Moments = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Averages:
-    """What is known of the training graphs when a network is built.
+    """Statistics of the training graphs, with which a network is normalised when it is built.
 
-    A sum is divided by the average number of its terms, so it is of the size of a term and still
-    counts: twice as many neighbours give twice the value. Measures and features have their mean
-    subtracted and are divided by their deviation. All of these are invariants, so the symmetry of
-    the network stays what it is. Each kind may be empty: `Averages(terms=known.terms)` divides sums
-    alone, `Averages(measures=known.measures)` standardises measures alone.
+    Sums are divided by their average number of terms. They then have the size of one term and
+    still depend on the number of terms: twice as many neighbours give twice the value. Measures
+    and features are standardised to mean 0 and deviation 1. All these statistics are invariants,
+    so the symmetry of the network does not change. Each kind may be empty:
+    `Averages(terms=known.terms)` only divides sums, `Averages(measures=known.measures)` only
+    standardises measures.
 
     Args:
-        terms: How many terms a reduction has on average, such as `{"edge->node": 8.0}`; one for
-            each of "edge->node", "angle->node", "angle->edge" (the angles on one ray),
+        terms: The average number of terms of each aggregation, such as `{"edge->node": 8.0}`; one
+            for each of "edge->node", "angle->node", "angle->edge" (the angles on one ray),
             "node->graph", "edge->graph" and "angle->graph".
         measures: Mean and deviation of each measure by its name, such as `{"d2": ([1.0], [0.5])}`;
-            where coordinates are scaled to a longest edge of 1, as for SDGN, the name is "d2 at
+            if coordinates are scaled to a longest edge of 1, as for SDGN, the name is "d2 at
             scaling 1".
         features: Mean and deviation of each column of `x` ("v"), `edge_attr` ("e"), `angle_attr`
             ("a") and `u` ("u").
-        example: Some of the graphs, on which a new network rescales its weights
-            (:meth:`symgnn.nn.Model.calibrate`); it is not among what :meth:`as_dict` gives.
+        example: Some of the graphs, on which a new network calibrates its weights
+            (:meth:`symgnn.nn.Model.calibrate`); not part of :meth:`as_dict`.
     """
 
     terms: Mapping[str, float] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Averages:
         return Averages(**given)
 
     def as_dict(self) -> dict[str, Any]:
-        """In plain numbers, lists and dictionaries, as for a YAML or JSON file."""
+        """A dictionary of plain numbers and lists, for a YAML or JSON file."""
         plain: dict[str, Any] = {"terms": dict(self.terms)}
         for kind in ("measures", "features"):
             plain[kind] = {

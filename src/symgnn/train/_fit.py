@@ -37,28 +37,29 @@ def fit(
     progress: bool = True,
     **settings: Any,
 ) -> Run:
-    """Train a network, measure it on every split, and give the run.
+    """Train a network, evaluate it on every split, and return the run.
 
-    The same settings give the same weights, bit for bit, from Python and from
-    `symgnn train` with a config.
+    The same settings give bit-identical weights from Python and from `symgnn train` with a
+    configuration file.
 
     Args:
         graphs: A list of PyG `Data` with `pos`, `edge_index` and `y`; the :class:`Splits` of
             `symgnn.data.splits` or `symgnn.data.load`; a list of `ase.Atoms`; the name of a
             dataset, such as "qm9"; or a file or folder of your own.
         model: The name of an architecture; a dictionary with its name as "block" and options of
-            :func:`symgnn.nn.build`; or a model of it, which is copied and trained from its weights.
-        level: What `y` of graphs in a list belongs to: "graph", "node", "edge", "coordinates",
-            "node-vectors" or "graph-vectors", where its shape does not say it.
-        data: Further options of the data: those of `symgnn.data.splits` for a list of graphs, of
+            :func:`symgnn.nn.build`; or a model built by it, which is copied and trained from its
+            current weights.
+        level: The level of `y` for a list of graphs: "graph", "node", "edge", "coordinates",
+            "node-vectors" or "graph-vectors"; needed if the shape of `y` is ambiguous.
+        data: Further options of the data: of `symgnn.data.splits` for a list of graphs, of
             the dataset, or of `symgnn.data.read` for files, such as `{"columns": ["gap"]}`.
-        out: The directory of the run. Without it, the run stays in memory; see `Run.save`.
+        out: The directory of the run. Without it, the run is only in memory; see `Run.save`.
         resume: Whether to continue the run in `out`.
         progress: Whether to show a progress bar, or lines, and the result.
         settings: The section `train` of a config: `epochs`, `batch_size`, `learning_rate`,
             `patience`, `seeds`, ... (:class:`symgnn.train.Training`). With
             `targets=["energy", "forces"]` (and "stress") a potential is trained, see
-            :class:`symgnn.nn.Potential`; `target_weights={"forces": 10.0}` weighs its loss.
+            :class:`symgnn.nn.Potential`; `target_weights={"forces": 10.0}` weights its loss.
 
     Returns:
         The run: `run.predict(new)`, `run.evaluate("test")`, `run.metrics`, `run.save(directory)`.

@@ -57,19 +57,19 @@ class Prediction(NamedTuple):
 
 
 class Run(nn.Module):
-    """The models of a run, one for each seed, with their best weights, in eval mode.
+    """A trained run: one model per seed, with its best weights, in eval mode.
 
-    Graphs are brought to the scale of the training by the scale that they carry (`pos_scale`);
-    those that carry none have the coordinates of their source. Predictions come in units.
-    :func:`symgnn.fit` and :func:`symgnn.load` make it.
+    Coordinates are rescaled to the scale of the training, by the `pos_scale` of each graph; a
+    graph without it is assumed to have the coordinates of its source. Predictions have the units
+    of the targets. :func:`symgnn.fit` and :func:`symgnn.load` return a run.
 
     Attributes:
-        config: The config.
+        config: The configuration.
         record: The content of `run.json`: task, scale, sizes, baseline, versions, ...
         task: What is predicted.
         models: The network of each seed.
-        metrics: What was reached on each split, `{split: {name: {"mean", "deviation", ...}}}`.
-        directory: Where the run is saved; None if it is in memory only.
+        metrics: The metrics of each split, `{split: {name: {"mean", "deviation", ...}}}`.
+        directory: The directory of the run; None if it is only in memory.
 
     Example:
         >>> solids = symgnn.data.load("polytopes-3d", copies=2)
@@ -113,12 +113,12 @@ class Run(nn.Module):
 
     @property
     def model(self) -> nn.Module:
-        """That of the first seed, which reads scaled coordinates and gives standardised numbers."""
+        """The network of the first seed; reads scaled coordinates, returns standardised targets."""
         return self.models[0]
 
     @property
     def potentials(self) -> list[Potential]:
-        """Of a run that was trained on energies: the potential of each seed."""
+        """The potential of each seed, if the run was trained on energies."""
         found = [model.potential for model in self.models if isinstance(model, PotentialRows)]
         if not found:
             raise ValueError(
@@ -148,17 +148,18 @@ class Run(nn.Module):
     def export(
         self, path: str | os.PathLike[str], *, seed: int | None = None, aoti: bool = False
     ) -> Path:
-        """Write the network of one seed as a program that needs no symgnn, see `symgnn.nn.export`.
+        """Export the network of one seed as a program without symgnn, see `symgnn.nn.export`.
 
         Args:
             path: The file, such as "model.pt2".
-            seed: Of which initialisation; the first if not given.
+            seed: The seed whose network is exported; the first if not given.
             aoti: Whether the program is compiled by AOTInductor, which needs a C++ compiler.
 
         Returns:
-            The file. `torch.export.load` reads it, `torch._inductor.aoti_load_package` a compiled
-            one. The program takes graphs as the run reads them and gives what `predict` does; of
-            a potential, energies in eV, whose derivative are the forces, and compiled also these.
+            The path. Load it with `torch.export.load`, a compiled one with
+            `torch._inductor.aoti_load_package`. The program takes graphs as the run reads them and
+            returns the values of `predict`; for a potential, energies in eV (forces are their
+            negative derivatives), and if compiled also forces.
         """
         seeds = list(self.record.get("seeds", range(len(self.models))))
         if seed is not None and seed not in seeds:
@@ -195,19 +196,19 @@ class Run(nn.Module):
 
     @property
     def scaler(self) -> Scaler:
-        """Between targets in their units and what the models give."""
+        """The conversion between targets in their units and the outputs of the models."""
         return self.facts.scaler
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """The log: for each validation and seed, the losses and metrics."""
+        """The training log: losses and metrics for each validation and seed."""
         return [row for group in self.groups for row in group.rows]
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the run into a new directory, for :func:`symgnn.load`; give its path.
+        """Save the run in a new directory, for :func:`symgnn.load`; return its path.
 
-        Weights are written, not the graphs: a run that was trained on graphs in memory needs them
-        again to be measured, and cannot be resumed.
+        Graphs are not saved: a run that was trained on graphs in memory needs them again to be
+        evaluated, and cannot be resumed.
         """
         out = Path(directory)
         if out.exists() and any(out.iterdir()):
@@ -223,21 +224,22 @@ class Run(nn.Module):
         return out
 
     def forward(self, data: Data) -> Tensor:
-        """The mean prediction for a graph or batch, differentiable in its values."""
+        """The mean prediction over the seeds for a graph or batch; differentiable."""
         return self._outputs(self._ready(data)).mean(0)
 
     @torch.no_grad()
     def predict(self, data: Any) -> Prediction:
-        """Mean and deviation over the seeds.
+        """Predict: mean and deviation over the seeds.
 
         Args:
-            data: a file, a folder, a pattern, a SMILES (where the run was trained on molecules), an
+            data: A file, a folder, a pattern, a SMILES (if the run was trained on molecules), an
                 `ase.Atoms`, a PyG `Data` or `Batch`, a list of these, or the name of a split:
-                "train", "validation" or "test". Files are read as those of the training were.
+                "train", "validation" or "test". Files are read with the options of the training
+                files.
 
         Returns:
-            value and deviation `[rows, outputs]`, where rows are graphs, nodes or edges in the
-            order of what was given. With one seed the deviation is None.
+            Value and deviation, `[rows, outputs]` each. The rows are graphs, nodes or edges in the
+            order of the input. With one seed the deviation is None.
         """
         if isinstance(data, Data):
             return self._prediction(self._outputs(self._ready(data)))
@@ -266,12 +268,12 @@ class Run(nn.Module):
     def evaluate(
         self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
     ) -> dict[str, list[float]]:
-        """Every number for each seed, on a split of the run's data, or on graphs with answers.
+        """All metrics for each seed, on a split of the run's data or on graphs with targets.
 
         Args:
-            graphs: "train", "validation" or "test", or PyG graphs with `y` as those of the training
-                have it; coordinates among the answers have the scale of their graph.
-            outcomes: notes each prediction beside what was measured, if given.
+            graphs: "train", "validation" or "test", or PyG graphs with `y` in the form of the
+                training graphs; targets that are coordinates have the scale of their graph.
+            outcomes: If given, records each prediction and its measured value.
         """
         return self.compare(graphs, outcomes)[0]
 
@@ -279,7 +281,7 @@ class Run(nn.Module):
     def compare(
         self, graphs: str | Data | Sequence[Data], outcomes: Outcomes | None = None
     ) -> tuple[dict[str, list[float]], dict[str, float]]:
-        """As :meth:`evaluate`, and the same numbers of the trivial baseline."""
+        """The metrics of :meth:`evaluate`, and those of the constant baseline."""
         graphs = self._with_answers(graphs)
         train, task = self.config.train, self.task
         judge = self.facts.judge(task, self.scale, train)
@@ -324,24 +326,24 @@ class Run(nn.Module):
         return given  # type: ignore[return-value]
 
     def example(self, file: Path | None = None) -> Data:
-        """A graph as the models read it: that of a file, or the first of the test set."""
+        """A graph in the form that the models read: from a file, or the first of the test set."""
         return self._ready(self.read(file)[0] if file is not None else self.splits().test[0])
 
     def read(self, files: Any, **options: Any) -> symgnn.data.Graphs:
-        """Graphs in the form of those that it was trained on: elements, features, edges, scale.
+        """Read graphs with the elements, features, edges and scale of the training graphs.
 
         Args:
-            files: what :meth:`predict` takes, but for splits.
-            options: of :func:`symgnn.data.read`, in place of those of the training, such as
-                `on_error="skip"`, `k=8` or `cell="drop"`.
+            files: The inputs of :meth:`predict`, except splits.
+            options: Options of :func:`symgnn.data.read` that override those of the training, such
+                as `on_error="skip"`, `k=8` or `cell="drop"`.
 
         Returns:
-            A list of graphs; its `skipped` has why structures were left out.
+            A list of graphs; its `skipped` lists the skipped structures with the reasons.
         """
         return to_graphs(files, self.record.get("about", {}), **options)
 
     def splits(self, path: str | os.PathLike[str] | None = None) -> Splits:
-        """The graphs that it was trained and tested on; `path` says where they are now."""
+        """The training, validation and test graphs; `path` is the new place of moved files."""
         given = dict(self.config.data)
         if self._splits is not None and path is None:
             return self._splits
@@ -423,12 +425,12 @@ def _there(path: Any) -> bool:
 
 
 def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
-    """A run that :func:`symgnn.fit` or `symgnn train` saved, ready to predict.
+    """Load a run that :func:`symgnn.fit` or `symgnn train` saved.
 
     Args:
-        run: The directory of the run; or the name of a network that comes with the package:
+        run: The directory of the run; or the name of a pretrained network of the package:
             "solids", "qm9-homo" or "qm9-zpve".
-        model: The network, where it was given to :func:`symgnn.fit` as a model; its weights are
+        model: The network, if :func:`symgnn.fit` got a model instead of a name; its weights are
             replaced by those of the run.
 
     Returns:

@@ -14,7 +14,7 @@ class Engine(WholeEngine):
     """The fast engine.
 
     Args:
-        chunk: How many angles or edges may be in memory at once; None for all.
+        chunk: The maximum number of angles or edges in memory at once; None for no limit.
     """
 
     def __init__(self, chunk: int | None = None) -> None:

@@ -30,13 +30,13 @@ READERS: dict[str, Callable[[Any], Reading]] = {
 
 
 def from_peer(module: nn.Module) -> Model | Conv:
-    """A network with the weights and options of another library's module.
+    """Convert another library's module into a symgnn network with the same weights and options.
 
-    It gives the same values on the same graph, in the dtype, on the device and in the mode
-    (training or not) of the module; parameters that are frozen stay frozen. An option or a
-    parameter that has no counterpart here is an error that names it. The graph is not built in
-    forward: give the edges that the peer would make. EGNN's own modules sum over the second node
-    of an edge for the first; for ours, which sum at the target, flip their `edge_index`.
+    The network returns the same values on the same graph, and has the dtype, the device and the
+    mode (training or evaluation) of the module; frozen parameters stay frozen. An option or
+    parameter without a counterpart in symgnn is an error with its name. The graph is not built in
+    forward: pass the edges that the peer would build. EGNN's own modules aggregate an edge at its
+    first node, symgnn at the target, which is the second: flip `edge_index` for them.
 
     Args:
         module: PyG's `SchNet`, `DimeNet` or `DimeNetPlusPlus` or EGNN's own `EGNN`, for a model;
@@ -80,9 +80,9 @@ def to_peer(model: Model | Conv, module: nn.Module) -> nn.Module:
     """Copy the weights of a model into a peer's module of the same options and sizes.
 
     Args:
-        model: A network as :func:`from_peer` gives it.
+        model: A network from :func:`from_peer`.
         module: The peer's module; it is changed in place. It must have the options of the model,
-            and a dtype that holds the model's numbers.
+            and a dtype at least as precise as the model's.
 
     Returns:
         The module.
