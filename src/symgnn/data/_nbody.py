@@ -69,7 +69,7 @@ def simulate_charged(
     Args:
         count: The number T of trajectories.
         seed: The same seed gives the same states, and with a smaller `count` the first of them.
-        skip: The number of states that are left out before the first.
+        skip: The number of states that are skipped before the first.
         particles: The number N of particles.
         dimension: The number n of coordinates.
         frames, every, step, on_progress: As for :func:`integrate_charged`.
@@ -122,24 +122,25 @@ def integrate_charged(
     step: float = STEP,
     on_progress: OnProgress | None = None,
 ) -> Trajectories:
-    """The trajectories that begin at `pos` and `vel`, `[T, N, n]`, with charges `[T, N]`.
+    """Integrate trajectories of charged particles from initial positions and velocities.
 
-    Particles have mass 1 and feel F_i = sum_j q_i q_j (x_i - x_j) / |x_i - x_j|^3; those at the
-    same place, nothing of one another. Each step is v += step F(x), then x += step v, so that v is
-    that of half a step before x. Frame k is the state after (k + 1) `every` steps: the beginning
-    is not a frame. Only the given `frames` are kept, and nothing is computed after the last.
+    Particles have mass 1; the force on i is F_i = sum_j q_i q_j (x_i - x_j) / |x_i - x_j|^3, where
+    pairs at the same position are skipped. Each step is v += step F(x), then x += step v, so v is
+    the velocity half a step before x. Frame k is the state after (k + 1) `every` steps: the initial
+    state is not a frame. Only the given `frames` are kept, and nothing is computed after the last.
 
-    As published, each component of F is cut off at 0.1 / step. Where that happens (for particles
-    nearer than about 0.1) momentum is not kept, and the trajectory depends on the axes.
+    As in the published program, each component of F is clipped at 0.1 / step. If this happens (for
+    particles nearer than about 0.1), momentum is not conserved, and the trajectory depends on the
+    axes.
 
     Args:
         pos: Positions at the beginning.
         vel: Velocities, half a step before.
         charge: Charges.
-        frames: The numbers of the frames that are kept, rising.
-        every: Steps from frame to frame.
-        step: The time of a step.
-        on_progress: Called with the number of steps that are done, and of all.
+        frames: The numbers of the frames to keep, in increasing order.
+        every: Steps between frames.
+        step: The time step.
+        on_progress: Called with the number of steps done and the total number.
 
     Returns:
         Positions and velocities in the frames, and charges.
@@ -203,7 +204,7 @@ def _forces(x: np.ndarray, products: Sequence[np.ndarray]) -> np.ndarray:
 
 
 class NBody(InMemoryDataset):
-    """Charged particles at one frame, to predict where they are at a later one.
+    """Charged particles at one frame; the target is their positions at a later frame.
 
     Each graph joins all ordered pairs of N particles and has
 
@@ -213,17 +214,18 @@ class NBody(InMemoryDataset):
     - `edge_attr` `[E, 1]`: the product of the charges at both ends
     - `y` `[N, n]`: position at frame `stop`
 
-    The defaults are EGNN's: 3000, 2000 and 2000 trajectories, and 10 frames, that is 1000 steps
-    and one unit of time, between question and answer. As there, the splits come one after the
-    other, and 10,000 trajectories are drawn for the training set, however many are used.
+    The defaults are EGNN's: 3000, 2000 and 2000 trajectories, and 10 frames (1000 steps, one unit
+    of time) between input and target. As there, the splits are drawn one after the other, and
+    10,000 trajectories are drawn for the training set, however many are used.
 
-    Forces are cut off per component (:func:`integrate_charged`) between these two frames in a fifth
-    of the trajectories. The answer then turns with the question only roughly: over rotations of the
-    question its variance is 0.002 (mean of the test set, 8 rotations), about the least mean
+    In a fifth of the trajectories, components of forces are clipped (:func:`integrate_charged`)
+    between these two frames. The target is then only approximately equivariant: over rotations of
+    the input, its variance is 0.002 (mean of the test set, 8 rotations), about the smallest mean
     squared error that an equivariant model can have.
 
-    With `root`, what was simulated is kept there, in one file per split and settings. A bar is
-    shown if it takes more than two seconds and stderr is a terminal; `progress` says otherwise.
+    With `root`, the simulated trajectories are kept there, in one file per split and settings. A
+    progress bar is shown if it takes more than two seconds and stderr is a terminal; `progress`
+    overrides this.
     """
 
     def __init__(

@@ -120,16 +120,16 @@ class Polytopes(InMemoryDataset):
         dimension: The number of coordinates, from 2 on.
         transformation: None for one graph per class with circumradius 1, centred; or one of
             :data:`SETS`, for `copies` of each class, every copy transformed at random.
-        copies: How many.
+        copies: The number of copies of each class.
         seed: The same seed gives the same set.
         node_features: None (or False) for none; "random" (or True), two numbers per node, the same
             in every set and for every copy of a class; "constant", a one; "one marked", a one at
             the first vertex and zeros elsewhere; "half marked", ones at half of the vertices
             (rounded down), chosen at random for every graph: in three dimensions, where all
-            numbers of vertices are even, their share does not tell the classes apart.
-        dtype: Of coordinates and features.
-        transform: As in PyTorch Geometric.
-        law: How the transformations are drawn.
+            numbers of vertices are even, the fraction of marks is the same for all classes.
+        dtype: The dtype of coordinates and features.
+        transform: A transform, as in PyTorch Geometric.
+        law: The distributions of the transformations.
 
     Example:
         >>> len(symgnn.data.Polytopes(3, "orthogonal", copies=2))

@@ -146,8 +146,8 @@ def polytope(name: str, dimension: int | None = None, dtype: torch.dtype = torch
         name: "simplex", "hypercube" or "orthoplex" (any dimension, which must be given; the
             orthoplex from 2 on), "dodecahedron" or "icosahedron" (3-d), "24-cell", "120-cell" or
             "600-cell" (4-d).
-        dimension: dimension n of the space; may be left out for those that live in one only.
-        dtype: type of the coordinates, which are computed in float64.
+        dimension: dimension n of the space; optional for polytopes of one dimension only.
+        dtype: dtype of the coordinates, which are computed in float64.
 
     Returns:
         `Data` with `pos [N, n]`, `edge_index [2, E]` (pairs at the minimal distance, in both
@@ -169,16 +169,16 @@ def polytopes(dimension: int, dtype: torch.dtype = torch.float32) -> list[Data]:
     """All regular convex polytopes of one dimension, each with its class number `y [1]`.
 
     The order is simplex, hypercube, orthoplex, then in 3-d dodecahedron, icosahedron and in 4-d
-    24-cell, 120-cell, 600-cell. Repetitions are left out: in 2-d the orthoplex is the square
-    again, and in 1-d there is only the segment. (The other regular polygons, infinitely many, are
-    not among them.)
+    24-cell, 120-cell, 600-cell. Duplicates are omitted: in 2-d the orthoplex is also the square,
+    and in 1-d there is only the segment. (Regular polygons with more than four sides are not
+    included.)
 
     Args:
         dimension: dimension n of the space, at least 1.
         dtype: type of the coordinates.
 
     Returns:
-        One `Data` per class: as `polytope` gives it, and `y`.
+        One `Data` per class, as from `polytope`, with `y`.
 
     Example:
         >>> [solid.name for solid in symgnn.data.polytopes(3)]

@@ -191,18 +191,18 @@ def dataset(name: str) -> Dataset:
 
 
 def load(name: str, **options: Any) -> Splits:
-    """The dataset with this name, in three splits, ready to train on.
+    """Load a dataset by its name, in three splits.
 
     Args:
         name: A key of `DATASETS`, such as "qm9"; `symgnn data list` shows them.
-        options: Most datasets take `source`, a folder or file that has it, or "sample" for a few
-            graphs that come with symgnn; `limit`, the largest number of graphs of each split, one
-            number or three; `seed`; `root`, where to keep files that are downloaded and prepared;
-            `jobs`, processes that prepare it; `scale`, a factor of all coordinates; `progress`,
-            whether to show a bar.
+        options: Most datasets take `source`, a folder or file with the data, or "sample" for a few
+            graphs in the package; `limit`, the maximum number of graphs of each split, one
+            number or three; `seed`; `root`, the folder for downloaded and prepared files;
+            `jobs`, the number of processes that prepare it; `scale`, a factor of all coordinates;
+            `progress`, whether to show a progress bar.
 
     Returns:
-        The graphs to train on, to validate and to test with, and their task.
+        The training, validation and test graphs, and their task.
 
     Example:
         >>> solids = symgnn.data.load("polytopes-3d", copies=2)

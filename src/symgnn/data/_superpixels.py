@@ -41,15 +41,15 @@ def superpixel_graph(image: np.ndarray | Tensor, segments: int, *, weights: bool
     - `x` `[N, channels]`: the mean intensity of each superpixel, 0 to 1
     - `pos` `[N, 2]`: its centre, row and column, over the larger side of the image
     - `edge_index` `[2, 8 N]`: to each node from the 8 most similar by position
-    - with `weights`, `edge_attr` `[8 N, 1]`: that similarity, exp(-d^2 / sigma^2), sigma being the
-      mean distance of a node from its 8 nearest, and the mean of both ends taken
+    - with `weights`, `edge_attr` `[8 N, 1]`: that similarity, exp(-d^2 / sigma^2), where sigma is
+      the mean distance of a node from its 8 nearest, averaged over both ends
 
     The benchmark uses 75 segments for MNIST and 150 for CIFAR-10.
 
     Args:
         image: Integers from 0 to 255, or other numbers from 0 to 1.
-        segments: The largest number of nodes.
-        weights: Whether edges have their similarity as `edge_attr`.
+        segments: The maximum number of nodes.
+        weights: Whether the edges have their similarity as `edge_attr`.
 
     Returns:
         A graph.

@@ -34,9 +34,9 @@ class Task:
     potential      `[N, targets]`      -
     =============  ==================  =======================
 
-    Vectors turn with the coordinates and do not move with them; those of a row stand one after the
-    other. Of a potential, the columns are the energy per atom, the forces and the stress; energy
-    and stress stand in the first row of each graph, and are NaN below it.
+    Vectors rotate with the coordinates and are invariant to translations; several vectors of a row
+    are concatenated. For a potential, the columns are the energy per atom, the forces and the
+    stress; energy and stress are in the first row of each graph, and NaN in the other rows.
 
     Example:
         >>> task = symgnn.data.load("polytopes-3d", copies=1).task
@@ -83,21 +83,21 @@ class Task:
 
     @staticmethod
     def of(plain: Mapping[str, Any]) -> Task:
-        """From the dictionary that `dataclasses.asdict` gives, also in an older form."""
+        """The task of a dictionary from `dataclasses.asdict`; older forms are accepted."""
         lists = ("targets", "units", "classes", "vectors")
         fields: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in plain.items()}
         return Task(**fields)
 
     @property
     def place(self) -> str:
-        """The objects that have a row of `y`: "graph", "node" or "edge"."""
+        """The domain of the rows of `y`: "graph", "node" or "edge"."""
         if self.level in ("coordinates", "potential"):
             return "node"
         return VECTOR_LEVELS.get(self.level, self.level)
 
     @property
     def outputs(self) -> int:
-        """The option `outputs` of `build`: the number of classes, numbers or vectors."""
+        """The option `outputs` of `build`: the number of classes, targets or vectors."""
         if self.kind == "classification":
             return len(self.classes)
         return 1 if self.level == "potential" else len(self.vectors) or len(self.targets)
@@ -105,7 +105,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Splits:
-    """Graphs to train on, to choose by, and to measure on, each with `pos` and `y`.
+    """Training, validation and test graphs, each with `pos` and `y`.
 
     Example:
         >>> splits = symgnn.data.load("polytopes-3d", copies=1)

@@ -1,4 +1,4 @@
-"""Maths on coordinates in n dimensions: what is measured, what keeps it, and random elements."""
+"""Coordinates in n dimensions: measures, their symmetries, and random transformations."""
 
 from symgnn.geometry.axis_motions import AxisFlip, AxisReflection, AxisRotation
 from symgnn.geometry.deformations import AngleFlex, Flex, NoSuchTransformation, Redrawing

@@ -61,10 +61,10 @@ class Transformation(ABC):
     def random(
         cls, pos: Tensor, edge_index: Tensor | None = None, *, generator: Generator | None = None
     ) -> Self:
-        """A random element that fits the dimension and the size of the cloud `pos` `[N, n]`.
+        """A random element, for the dimension and the extent of the points `pos` `[N, n]`.
 
-        `edge_index` `[2, E]` matters only for kinds that move parts of a graph; `generator` is one
-        for the CPU.
+        `edge_index` `[2, E]` is used only by kinds that move parts of a graph; `generator` is a
+        CPU generator.
         """
         return cls._draw(cloud_of(pos), generator)
 
@@ -87,8 +87,8 @@ class Transformation(ABC):
     def apply(self, data: Data) -> Data:
         """A shallow copy of the graph with transformed `pos`; everything else is shared.
 
-        In a periodic cell the shifts of the edges are transformed with it, which only affine maps
-        can do: others do not map a lattice to a lattice.
+        In a periodic cell the shifts of the edges are transformed too. This is possible for affine
+        maps only: others do not map a lattice to a lattice.
         """
         if data.pos is None:
             raise ValueError(f"data: has no pos, which a {self.name} acts on; set data.pos")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NoSuchTransformation(ValueError):  # noqa: N818
-    """The graph has no transformation of the kind that is asked for."""
+    """Raised if the graph has no transformation of the requested kind."""
 
 
 def check_nodes(name: str, pos: Tensor, nodes: int) -> None:
@@ -79,7 +79,7 @@ class Displacement(Transformation):
 
 @dataclass(frozen=True, eq=False)
 class Flex(Displacement):
-    """A deformation that keeps the lengths of all edges, and no more than that."""
+    """A deformation that keeps the lengths of all edges, but not all distances."""
 
     name: ClassVar[str] = "flex"
 
@@ -143,9 +143,9 @@ class Redrawing(Displacement):
 
 @dataclass(frozen=True, eq=False)
 class AngleFlex(Displacement):
-    """A deformation that keeps the angles at the vertices and turns each by a rotation of its own.
+    """A deformation that keeps the angles at the vertices and rotates each vertex differently.
 
-    It is neither a similarity nor made of torsions and redrawings.
+    It is neither a similarity nor a combination of torsions and redrawings.
     """
 
     name: ClassVar[str] = "angle-flex"

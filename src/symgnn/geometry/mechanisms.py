@@ -14,7 +14,7 @@ def _both_ways(pairs: Tensor) -> Tensor:
 
 
 def folding_square(angle: float, *, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-    """Four bars of length 1 with hinges at the corners.
+    """A square of four bars of length 1 with hinges at the corners, folded by an angle.
 
     Args:
         angle: The interior angle at node 0, in `[0, pi]`: `pi / 2` is the square, 0 and `pi` are
@@ -58,7 +58,7 @@ def _icosidodecahedron() -> tuple[Tensor, Tensor]:
 
 
 def hoberman_sphere(opening: float, *, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-    """A sphere of scissors that opens.
+    """A Hoberman sphere: a sphere of scissor linkages that opens and keeps all edge lengths.
 
     There are two hubs on each ray through a vertex of the icosidodecahedron, the outer (nodes 0 to
     29) and the inner (30 to 59), and one pivot over each of its edges (60 to 119). Each pivot joins

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PartMotion(Transformation):
-    """A rigid motion for each part of a graph; the ends of edges between parts move with both.
+    """A rigid motion for each part of a graph that agree on the ends of edges between parts.
 
-    Node i of part p goes to `M_p x_i + q_p`: `part` `[N]` has the number of each node's part,
-    `matrices` M `[P, n, n]` are orthogonal, `offsets` q are `[P, n]`. Where an edge joins two
-    parts, the motions of both take either end to the same place, so that lengths of edges and
-    angles at vertices are kept in the coordinates that it was made for. A torsion about a bond
-    is such a motion of the two sides of the bond.
+    Node i of part p moves to `M_p x_i + q_p`: `part` `[N]` has the part of each node,
+    `matrices` M `[P, n, n]` are orthogonal, `offsets` q are `[P, n]`. If an edge joins two
+    parts, the motions of both parts map each of its ends to the same point, so edge lengths and
+    angles at vertices are kept in the coordinates for which it was made. A torsion about a bond
+    is a motion of the two sides of the bond.
     """
 
     name: ClassVar[str] = "part-motion"
@@ -57,21 +57,21 @@ class PartMotion(Transformation):
         generator: Generator | None = None,
         part: Tensor | None = None,
     ) -> Self:
-        """Random turns of parts, and of all parts on one side of others.
+        """Draw random rotations of parts, and of all parts on one side of others.
 
         A part without edges to others moves freely. A part whose edges to others end in points
-        of a line turns about that line, Haar-distributed on the rotations that fix it; in general
-        those that fix the affine subspace of the points, or the reflection in it if no rotation
-        does. Points that span all of space leave no motion.
+        of a line rotates about that line, Haar-distributed on the rotations that fix it; in general
+        on those that fix the affine subspace of the points, or by the reflection in it if no
+        rotation does. If the points span all of space, the part cannot move.
 
         Args:
             pos: The coordinates `[N, n]`.
             edge_index: `[2, E]`.
             generator: For the CPU.
-            part: The number of the part of each node `[N]`, from 0.
+            part: The part of each node `[N]`, numbered from 0.
 
         Raises:
-            NoSuchTransformation: where no part can move on its own.
+            NoSuchTransformation: if no part can move on its own.
         """
         cloud = cloud_of(pos)
         graph = graph_of(cloud, edge_index)

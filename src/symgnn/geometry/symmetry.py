@@ -53,7 +53,7 @@ def plural(kind: str) -> str:
 class Symmetry:
     """A set of kinds of transformations, closed under intersection.
 
-    Compare with `<=` and `>=`, intersect with `&`, ask with `"rotation" in symmetry`:
+    Compare with `<=` and `>=`, intersect with `&`, test with `"rotation" in symmetry`:
 
     >>> str(SIMILARITIES & LENGTHS)
     'E(n), permutations'
@@ -100,7 +100,7 @@ class Symmetry:
 
     @property
     def widest(self) -> tuple[str, ...]:
-        """The kinds without those that others of them imply."""
+        """The kinds that no other kind of the set implies."""
         implied = {kind for wide in self.kinds for kind in IMPLIED.get(wide, ())}
         return tuple(kind for kind in self if kind not in implied)
 

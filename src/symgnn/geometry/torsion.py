@@ -45,13 +45,13 @@ def _mask(nodes: int, chosen: list[int]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Torsion(Transformation):
-    """A turn of all nodes on one side of a bridge about that bridge.
+    """A rotation of all nodes on one side of a bridge about that bridge.
 
-    The nodes on the side of `b` of the `bridge` `(a, b)`, marked in `moved` `[N]`, go from `x` to
+    The nodes on the side of `b` of the `bridge` `(a, b)`, marked in `moved` `[N]`, move from `x` to
     `x_b + R (x - x_b)`, where `matrix` `R` `[n, n]` fixes the direction of the bridge: a rotation,
-    or for n = 2 the flip, of determinant -1. Lengths of edges, and angles at a node between its
-    neighbours, are kept in the coordinates it was made for, and where the bridge is parallel to
-    what it was there.
+    or for n = 2 the reflection, of determinant -1. Edge lengths and angles between the neighbours
+    of a node are kept in the coordinates for which it was made, and in all others in which the
+    bridge has the same direction.
     """
 
     name: ClassVar[str] = "torsion"
@@ -70,9 +70,10 @@ class Torsion(Transformation):
     def random(
         cls, pos: Tensor, edge_index: Tensor | None = None, *, generator: Generator | None = None
     ) -> Self:
-        """About a random bridge, Haar-distributed on the rotations that fix its direction.
+        """A torsion about a random bridge, Haar-distributed on the rotations that fix its axis.
 
-        Both sides of the bridge have a node off its line, since otherwise no distance would change.
+        Only bridges with a node off their line on both sides are used, since otherwise no distance
+        would change.
         """
         cloud = cloud_of(pos)
         graph = graph_of(cloud, edge_index)
@@ -107,9 +108,9 @@ class Torsion(Transformation):
     def about(
         cls, pos: Tensor, edge_index: Tensor, *, bridge: tuple[int, int], angle: float
     ) -> Self:
-        """About a given bridge `(a, b)` in 3 dimensions, by an angle in radians.
+        """The torsion about a given bridge `(a, b)` in 3 dimensions, by an angle in radians.
 
-        The side of `b` is turned right-handed about the direction from `a` to `b`.
+        The side of `b` is rotated right-handed about the direction from `a` to `b`.
         """
         cloud = cloud_of(pos)
         if cloud.n != 3:

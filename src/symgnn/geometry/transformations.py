@@ -179,7 +179,7 @@ class SpecialConformal(Transformation):
     centre: Tensor
 
     def denominator(self, pos: Tensor) -> Tensor:
-        """The denominator at each point, `[N, n] -> [N]`; it vanishes at the pole alone."""
+        """The denominator at each point, `[N, n] -> [N]`; it is zero only at the pole."""
         check_dimension(self.name, pos, len(self.vector))
         offset, vector = pos - like(self.centre, pos), like(self.vector, pos)
         return 1 - 2 * (offset @ vector) + vector.square().sum() * offset.square().sum(1)
@@ -262,8 +262,8 @@ class Permutation(Transformation):
     def apply(self, data: Data) -> Data:
         """A copy of the graph with node attributes reordered and node numbers relabelled.
 
-        Node numbers are, as everywhere in PyTorch Geometric, in `face` and in whatever has `index`
-        in its name. The order of the edges is kept.
+        As in PyTorch Geometric, `face` and all attributes with `index` in their name hold node
+        numbers. The order of the edges is kept.
         """
         if data.num_nodes != len(self.order):
             raise ValueError(

@@ -15,10 +15,10 @@ GROWTH = 1.25
 
 
 class Grid(NamedTuple):
-    """For every vertex a square of its first by its second rays, one beneath the other.
+    """The angles of each vertex as a square matrix of first by second rays, stacked.
 
-    Vertices of about the same degree are put together and filled up to the largest degree of
-    theirs, so that few places are empty.
+    Vertices of similar degree are grouped and padded to the largest degree of their group, so
+    there is little padding.
     """
 
     sizes: list[tuple[int, int]]  # how many vertices are put together, and their degree

@@ -9,12 +9,11 @@ from torch import Tensor
 
 
 class Movement(NamedTuple):
-    """A matrix M of zeros and ones that moves rows, with its transpose.
+    """A sparse matrix M of zeros and ones that gathers or sums rows, with its transpose.
 
     Row i of `M rows` is the sum of the rows `reads[offsets[i] : offsets[i + 1]]`; `back_reads`
-    and `back_offsets` say the same of the transpose. A lift has one entry in each row of M, and its
-    offsets are left out; the reduction by sums is its transpose, and each is the other's backward
-    pass.
+    and `back_offsets` describe the transpose in the same way. A lift (gather) has one entry in each
+    row of M and no offsets; the sum is its transpose, and each is the other's backward pass.
     """
 
     reads: Tensor  # [K]

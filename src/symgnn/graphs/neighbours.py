@@ -196,9 +196,9 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, *, loop: bool = 
 
     Args:
         pos: coordinates `[N, n]`.
-        k: number of neighbours, at least 1. A node gets more if several tie with the k-th, and
-            all others of its graph if those are fewer.
-        batch: number of the graph of each node, `[N]`, sorted; one graph if left out.
+        k: number of neighbours, at least 1. A node has more if several tie with the k-th, and
+            fewer if its graph has at most k nodes.
+        batch: graph of each node, `[N]`, sorted; one graph if not given.
         loop: whether a node is a neighbour of itself (then it counts as one of the k).
 
     Returns:
@@ -222,12 +222,12 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, *, loop: bool = 
 def radius_graph(
     pos: Tensor, r: float, batch: Tensor | None = None, *, loop: bool = False
 ) -> Tensor:
-    """Edges between all nodes of the same graph no more than r apart, the sphere included.
+    """Edges between all nodes of the same graph at distance at most r.
 
     Args:
         pos: coordinates `[N, n]`.
-        r: radius, at least 0. There is no bound on the number of neighbours.
-        batch: number of the graph of each node, `[N]`, sorted; one graph if left out.
+        r: radius, at least 0. There is no limit on the number of neighbours.
+        batch: graph of each node, `[N]`, sorted; one graph if not given.
         loop: whether a node is a neighbour of itself.
 
     Returns:
@@ -265,10 +265,10 @@ def _rejoin(data: Data, build: Callable[[Tensor, Tensor | None], Tensor]) -> Dat
 
 
 class KNNGraph(BaseTransform):
-    """Transform that joins each node to its k nearest, as `knn_graph` does.
+    """Transform that joins each node to its k nearest neighbours, as :func:`knn_graph` does.
 
-    It sets `edge_index` of a `Data` or `Batch`. `edge_attr` and `edge_weight`, which belong to the
-    edges there were before, are dropped (set to None).
+    It sets `edge_index` of a `Data` or `Batch`. `edge_attr` and `edge_weight` of previous edges are
+    removed (set to None).
 
     Example:
         >>> from torch_geometric.data import Data
@@ -290,10 +290,10 @@ class KNNGraph(BaseTransform):
 
 
 class RadiusGraph(BaseTransform):
-    """Transform that joins all nodes no more than r apart, as `radius_graph` does.
+    """Transform that joins all nodes at distance at most r, as :func:`radius_graph` does.
 
-    It sets `edge_index` of a `Data` or `Batch`. `edge_attr` and `edge_weight`, which belong to the
-    edges there were before, are dropped (set to None).
+    It sets `edge_index` of a `Data` or `Batch`. `edge_attr` and `edge_weight` of previous edges are
+    removed (set to None).
 
     Example:
         >>> from torch_geometric.data import Data

@@ -59,22 +59,22 @@ def periodic_graph(
     pbc: bool | Sequence[bool] | Tensor = True,
     batch: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Edges between all nodes and images of nodes no more than r apart, the sphere included.
+    """Edges between all nodes and periodic images of nodes at distance at most r.
 
-    A node may be a neighbour several times, through different walls of the cell, and may be its
-    own neighbour; nodes need not lie inside the cell, and r may be larger than the cell.
+    A node may be a neighbour several times, by different images, and may be its own neighbour.
+    Nodes need not lie inside the cell, and r may be larger than the cell.
 
     Args:
         pos: Coordinates `[N, n]`, n at most 3.
         cell: The vectors of the cell in rows `[n, n]`, or of each graph `[G, n, n]`.
         r: Radius, at least 0.
-        pbc: Whether the cell repeats, or along which vectors `[n]`; for each graph `[G, n]`.
-        batch: Number of the graph of each node `[N]`, sorted; one graph if left out.
+        pbc: Whether the cell is periodic, or along which vectors `[n]`; for each graph `[G, n]`.
+        batch: Graph of each node `[N]`, sorted; one graph if not given.
 
     Returns:
         `edge_index [2, E]`, sorted by target, source and shift, and `edge_shift [E, n]`: the edge
-        j -> i with the shift s comes from `pos[j] + s`. Shifts of an edge and of its reverse are
-        opposite to the last digit.
+        j -> i with the shift s comes from `pos[j] + s`. The shifts of an edge and of its reverse
+        are exactly opposite.
 
     Raises:
         ValueError: if an argument is out of its range, naming it, if `vesin` is not installed, or
@@ -205,10 +205,10 @@ def _box(points: np.ndarray, cell: np.ndarray, pbc: np.ndarray, limit: float) ->
 
 
 class PeriodicGraph(BaseTransform):
-    """Transform that joins atoms within a radius through the walls of their cell.
+    """Transform that joins atoms within a radius, across the boundaries of a periodic cell.
 
-    It sets `edge_index` and `edge_shift` of a graph with `cell [1, n, n]` and, where it does not
-    repeat in all directions, `pbc [1, n]`. Features of the edges there were before are dropped.
+    It sets `edge_index` and `edge_shift` of a graph with `cell [1, n, n]` and, if the cell is not
+    periodic in all directions, `pbc [1, n]`. Features of previous edges are removed.
 
     Example:
         >>> from torch_geometric.data import Data

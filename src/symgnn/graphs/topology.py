@@ -48,14 +48,14 @@ EACH_PAIR = 110
 class Topology:
     """Neighbours, angles and counts of a graph or batch with N nodes, E edges and G graphs.
 
-    Make it once with :meth:`of`, outside forward. A *ray* (i, j) joins a vertex i to a node j of
-    its in- and out-neighbours (each once, itself never), and an *angle* (j, i, k) is an ordered
+    Compute it once with :meth:`of`, outside forward. A *ray* (i, j) is a vertex i and one of its
+    in- or out-neighbours j (each once, never i itself), and an *angle* (j, i, k) is an ordered
     pair of different rays of i. Rays are sorted by vertex and neighbour, angles by their first and
-    second ray. Vertices of degree 0 and 1 have no angles, so their rays are left out.
+    second ray. Vertices of degree 0 and 1 have no angles, so their rays are omitted.
 
     With `edge_shift`, an edge j -> i with the shift s goes from `x_j + s` to `x_i`: in a periodic
-    cell, s is that of the image of j. Rays then differ by vertex, neighbour and shift, so a node
-    may have the same neighbour twice, and itself, through the walls of the cell.
+    cell, s is the shift of the image of j. Rays are then distinguished by vertex, neighbour and
+    shift, so a node may have the same neighbour several times, and itself, by different images.
 
     Example:
         >>> topology = symgnn.graphs.Topology.of(symgnn.data.polytope("hypercube", 3))
@@ -99,12 +99,12 @@ class Topology:
     ) -> Topology:
         """The topology of a `Data` or `Batch` with `pos` and `edge_index`.
 
-        With `angles`, its angles; not `whole` where they are only read in parts, which saves
-        memory; with `pairs`, all pairs of nodes; with `lines`, which edges are each other's
-        reverse, by which updates that read distances are faster. Angles and pairs that do not fit
-        into memory are refused before they are made. Uses `data.topology` where it is
-        and has what is asked for (`lines` are not needed), and the neighbours that
-        :class:`AddTopology` has sorted. Everything is checked here, so that forward need not.
+        `angles`: list the angles; with `whole=False` only in parts, one after the other, which
+        saves memory. `pairs`: list all pairs of nodes. `lines`: match each edge with its reverse,
+        which makes updates that read distances faster. Angles and pairs that do not fit into memory
+        are refused before they are listed. An existing `data.topology` is used if it has the
+        requested parts (`lines` are optional), and so are neighbours that :class:`AddTopology` has
+        sorted. All inputs are checked here, so that forward need not.
         """
         known = getattr(data, "topology", None)
         if isinstance(known, Topology):  # a batch of graphs that have one each has a list
@@ -151,7 +151,7 @@ class Topology:
         ray_ranks: Tensor | None = None,
         edge_shift: Tensor | None = None,
     ) -> Topology:
-        """The topology from `edge_index [2, E]` and `batch [N]`, as PyG's layers get them.
+        """The topology from `edge_index [2, E]` and `batch [N]`, as PyG's layers take them.
 
         `edge_shift [E, n]` is added to the source of each edge, as for the images of nodes in a
         periodic cell.
@@ -214,7 +214,7 @@ class Topology:
         )
 
     def check_shift(self, edge_shift: Tensor | None) -> None:
-        """Refuse to stand for a graph with other shifts."""
+        """Raise an error if a graph has other shifts than this topology."""
         if torch.compiler.is_compiling() or edge_shift is self.edge_shift:
             return
         known = self.edge_shift
@@ -225,7 +225,7 @@ class Topology:
             )
 
     def check(self, edge_index: Any, batch: Tensor | None = None) -> None:
-        """Refuse to stand for a graph with other edges, or for another batch."""
+        """Raise an error if a graph has other edges, or another batch, than this topology."""
         if torch.compiler.is_compiling():
             return
         if batch is not None and batch is not self.batch and not torch.equal(self.batch, batch):
@@ -281,7 +281,7 @@ class Topology:
         return self.batch.new_empty(2, 0) if self.ray_index is None else self.ray_index
 
     def has(self, *, angles: bool, whole: bool, pairs: bool) -> bool:
-        """Whether it has what is asked for."""
+        """Whether the requested parts are present."""
         return (
             (not angles or self.ray_index is not None)
             and (not angles or not whole or self.pairs is not None)

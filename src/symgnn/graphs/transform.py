@@ -9,14 +9,14 @@ from symgnn.graphs.topology import Topology
 
 
 class AddTopology(BaseTransform):
-    """A PyG transform that does the expensive part of the topology once per graph.
+    """A PyG transform that computes the expensive part of the topology once per graph.
 
-    It sorts each node's neighbours, and keeps where the ends of each edge stand among them as
-    `data.ray_ranks [E, 2]`, a plain tensor that PyG's `DataLoader` batches in its worker processes;
-    `Topology.of(batch)`, which the models call, need not sort them again. Apply it after the edges
-    are final: ranks of other edges are not used. On a `Batch`, or with
-    `attach=True`, the finished `Topology` is attached as `data.topology` too, as
-    `torch.compile(fullgraph=True)` and full-batch training want it.
+    It sorts the neighbours of each node and stores the rank of each edge's ends among them as
+    `data.ray_ranks [E, 2]`, a plain tensor that PyG's `DataLoader` batches in its worker processes.
+    `Topology.of(batch)`, which the models call, then need not sort. Apply it after the edges are
+    final: ranks of other edges are not used. On a `Batch`, or with `attach=True`, the complete
+    `Topology` is also attached as `data.topology`, for `torch.compile(fullgraph=True)` and
+    full-batch training.
 
     Example:
         >>> graph = symgnn.graphs.AddTopology()(symgnn.data.polytope("simplex", 3))

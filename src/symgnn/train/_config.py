@@ -53,7 +53,7 @@ OWN_MODEL = "given model"
 
 @dataclass(frozen=True)
 class Config:
-    """The config of a run, resolved and checked: the sections `data`, `model` and `train`.
+    """The checked configuration of a run: the sections `data`, `model` and `train`.
 
     Example:
         >>> from symgnn.train import Config, Training
@@ -67,7 +67,7 @@ class Config:
     train: Training = field(default_factory=Training)
 
     def as_dict(self) -> dict[str, Any]:
-        """Its sections, with every default of `model` and `train` written out."""
+        """The sections, including all defaults of `model` and `train`."""
         found = dataclasses.asdict(self)
         if self.train.targets is not None:
             found["train"]["targets"] = list(self.train.targets)
@@ -82,7 +82,7 @@ class Config:
         return self.data.get("folds") is not None and self.data.get("fold") is None
 
     def to_yaml(self) -> str:
-        """As a file that :func:`read_config` reads."""
+        """The text of a YAML file, for :func:`read_config`."""
         return yaml.safe_dump(self.as_dict(), sort_keys=False)
 
 

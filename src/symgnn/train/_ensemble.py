@@ -89,7 +89,7 @@ class Ensemble(nn.Module):
         parameters: Sequence[Tensor] | None = None,
         members: slice = slice(None),
     ) -> Tensor:
-        """`function` of the outputs of each of several members, `[S, ...]`.
+        """Apply `function` to the outputs of each member, `[S, ...]`.
 
         Args:
             function: Applied to the outputs of one member, without the member axis.
@@ -111,7 +111,7 @@ class Ensemble(nn.Module):
         return apply(dict(zip(self._names, values, strict=True)), buffers)
 
     def together(self, data: Data) -> int:
-        """How many members go through a batch at once: a divisor of S."""
+        """The number of members that are computed at once for a batch: a divisor of S."""
         topology, rows = getattr(data, "topology", None), 0
         if isinstance(topology, Topology):  # where no angle is listed, sums over angles are on rays
             rows = topology.num_rays if topology.pairs is None else topology.num_angles
@@ -123,13 +123,13 @@ class Ensemble(nn.Module):
 
     @property
     def topology(self) -> Callable[[Data], Topology] | None:
-        """The function that makes the topology of a batch, where the model has one."""
+        """The function that computes the topology of a batch, if the model has one."""
         return getattr(self.model, "topology", None)
 
     # ---- gradients
 
     def gradients(self, loss: Loss, batch: Data, scale: float = 1.0) -> Tensor:
-        """The loss of each member `[S]`; leaves the gradients, times `scale`, in `.grad`."""
+        """The loss of each member `[S]`; stores the gradients, times `scale`, in `.grad`."""
         if self.single is not None:
             value = loss(self.single(batch), batch)
             parameters = list(self.single.parameters())
@@ -166,7 +166,7 @@ class Ensemble(nn.Module):
     def recorded(self, loss: Loss, batch: Data) -> Step | None:
         """:meth:`gradients` of one batch as a recorded list of tensor operations.
 
-        What depends on the batch alone is computed once. Gives None where the step cannot be
+        Values that depend on the batch alone are computed once. Returns None if the step cannot be
         recorded: its control flow depends on values, or it may change buffers.
         """
         kept = self.model.state_dict().keys()  # other buffers are constants
@@ -226,7 +226,7 @@ class Ensemble(nn.Module):
 
     @torch.no_grad()
     def load_states(self, states: Sequence[dict[str, Tensor]]) -> None:
-        """Take over the `state_dict` of each member."""
+        """Load a `state_dict` for each member."""
         if len(states) != len(self):
             raise ValueError(f"states: there are {len(states)} for {len(self)} members")
         if self.single is not None:

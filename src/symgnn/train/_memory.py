@@ -9,11 +9,11 @@ from symgnn.nn._engine.policy import MEMORY_IS_KEPT, set_policy
 
 
 def keep_memory() -> bool:
-    """Keep freed memory in the process, so that the next training step need not ask for it again.
+    """Keep freed memory in the process, so that the next training step can reuse it.
 
-    A training step frees tensors of many megabytes, which glibc gives back to the system; the next
-    step gets them back one page at a time, which on large graphs can take longer than the
-    arithmetic. The `symgnn` command does this for itself; in your own process, decide.
+    A training step frees tensors of many megabytes, which glibc returns to the system; the next
+    step gets the memory back one page at a time, which on large graphs can take longer than the
+    arithmetic. The `symgnn` command calls this function; in your own process, call it yourself.
 
     Returns:
         Whether it was possible: only with glibc, so on most Linux systems.

@@ -73,10 +73,10 @@ class Training:
 
     @property
     def groups(self) -> list[list[int]]:
-        """The seeds, those that are trained as one computation together.
+        """The seeds in groups; the seeds of a group are trained in one computation.
 
-        A compiled model, a potential, and a learning rate that follows the validation of one model
-        are trained one after the other.
+        Seeds are trained one after the other if the model is compiled or a potential, or if the
+        learning rate depends on the validation (`schedule="plateau"`).
         """
         seeds = list(range(self.seed, self.seed + self.seeds))
         alone = self.compile or self.schedule == "plateau" or self.targets is not None

@@ -59,7 +59,7 @@ class Signals:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong, in one line; None if all signals are of a sane size."""
+        """The problem and its remedy in one line; None if all signals have a reasonable size."""
         low, high = SANE
         for row in self.rows:
             if row.update != "coordinates" and not low <= row.value <= high:
@@ -98,12 +98,12 @@ def signals(
 ) -> Signals:
     """Measure the size of the values and gradients of every update of a network.
 
-    Networks learn well where values stay near 1 from layer to layer, and gradients of the first and
-    the last layer are of the same size.
+    Networks learn well if values stay near 1 from layer to layer, and gradients of the first and
+    the last layer have the same size.
 
     Args:
         model: A model of :func:`symgnn.nn.build`.
-        batch: A graph or batch as the model reads it.
+        batch: A graph or batch in the form that the model reads.
         loss: A function of outputs and batch; half the mean square of the outputs if not given.
 
     Returns:

@@ -49,7 +49,7 @@ class Prediction(NamedTuple):
     """The mean over the seeds and their deviation, `[rows, outputs]`, in the targets' units.
 
     Rows are graphs, nodes or edges; outputs are targets, coordinates, the components of vectors, or
-    the probability of each class. One seed has no deviation: it is None.
+    the probability of each class. With one seed the deviation is None.
     """
 
     value: Tensor
@@ -481,17 +481,17 @@ def evaluate(
     names: Sequence[str],
     outcomes: Mapping[str, Outcomes] | None = None,
 ) -> dict[str, Any]:
-    """Measure a run on graphs: every metric with its mean and deviation over the seeds.
+    """Evaluate a run on graphs: every metric with its mean and deviation over the seeds.
 
     Args:
         trained: The run.
-        splits: Graphs in the form in which it was trained.
-        names: The splits to measure on: "train", "validation", "test".
-        outcomes: Objects that note the predictions on a split.
+        splits: Graphs in the form of the training graphs.
+        names: The splits to evaluate: "train", "validation", "test".
+        outcomes: Objects that record the predictions on a split.
 
     Returns:
-        `{split: {name: {"mean", "deviation", "values", "baseline", "baseline_by"}}}`: beside each
-        number is that of the trivial baseline, and how the baseline was made.
+        `{split: {name: {"mean", "deviation", "values", "baseline", "baseline_by"}}}`: "baseline" is
+        the metric of the constant baseline, "baseline_by" its definition.
 
     Example:
         >>> solids = symgnn.data.load("polytopes-3d", copies=2)

@@ -83,16 +83,17 @@ def train(
     make: Callable[[], Model] | None = None,
     fabric: Fabric | None = None,
 ) -> Run | None:
-    """Train as a config says.
+    """Train the networks of a configuration.
 
     Args:
         config: The config.
         out: The directory of the run; None keeps it in memory.
-        resume: Whether to continue the run that is there, to the weights that it would have had.
-        console: Where lines and a progress bar are printed.
-        splits: The graphs of the section `data`, if they are loaded already.
+        resume: Whether to continue the run in `out`; it ends with the weights of an uninterrupted
+            run.
+        console: The console for lines and a progress bar.
+        splits: The graphs of the section `data`, if they are already loaded.
         make: Builds a model, in place of the section `model`.
-        fabric: The devices, if they are launched already.
+        fabric: The devices, if they are already launched.
 
     Returns:
         The run; None in all processes but the first.
@@ -234,15 +235,15 @@ def claimed(out: Path) -> Iterator[None]:
 
 
 def finish(run: Run) -> dict[str, Any]:
-    """Measure the chosen weights on every split; write `metrics.json` if the run has a directory.
+    """Evaluate a trained run on every split; write `metrics.json` if the run has a directory.
 
-    `outcomes.json` has the single test graphs that the report shows.
+    `outcomes.json` has the test graphs that the report shows.
 
     Args:
-        run: A run as :func:`train` gives it.
+        run: A run from :func:`train`.
 
     Returns:
-        The metrics, as :func:`evaluate` gives them.
+        The metrics, in the form of :func:`evaluate`.
 
     Example:
         >>> from symgnn.train import Config, Training, finish, train

@@ -45,14 +45,14 @@ def load(
         path: Files, folders or patterns.
         split: "random", "scaffold", or a mapping such as `{"by": "group", "column": "patient"}`;
             see :func:`symgnn.data.splits`.
-        folds: Into how many folds graphs are divided for cross-validation.
-        fold: Which of them, counted from 1, is the test part.
+        folds: The number of folds for cross-validation.
+        fold: The fold, counted from 1, that is the test part.
         fractions, scale, seed: As for :func:`symgnn.data.splits`.
         reading: As for :func:`symgnn.data.read`.
 
     Returns:
         Three splits. Their `about` has the source of the graphs with a checksum, the seed, the unit
-        of the coordinates, and as "read" the options with which `read` gives new files the same
+        of the coordinates, and as "read" the options with which `read` reads new files in the same
         form.
 
     Example:

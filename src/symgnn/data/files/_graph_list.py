@@ -12,16 +12,17 @@ from symgnn.data._task import Task
 
 
 class Graphs(list[Data]):
-    """Graphs in the order of their files.
+    """A list of graphs in the order of their files.
 
     Attributes:
-        task: what `y` is, or None if there is none, or that is not clear.
-        unclear: why it is not clear what `y` is.
-        skipped: why each structure or row that was left out was left out, a line each.
-        files: what was read.
-        options: with which `read` gives further files the same elements, features and edges.
-        by_default: whether the edges are those of `read` where none were asked for.
-        metadata: by the name of a column, what the files say of each graph besides its target.
+        task: the task of `y`; None without targets, or if the task is ambiguous.
+        unclear: the reason if the task is ambiguous.
+        skipped: one line for each skipped structure or row, with the reason.
+        files: the files that were read.
+        options: options with which `read` reads further files with the same elements, features and
+            edges.
+        by_default: whether the edges are the defaults of `read`.
+        metadata: further columns of the files, one value per graph, by the name of the column.
         missing: "mask" if labels may be missing, else "error".
     """
 
@@ -49,7 +50,7 @@ class Graphs(list[Data]):
         self.missing = missing
 
     def take(self, indices: Sequence[int]) -> Graphs:
-        """The graphs with these indices, with all that is known of them."""
+        """The graphs with these indices, with their task, metadata and options."""
         return Graphs(
             [self[index] for index in indices],
             task=self.task,

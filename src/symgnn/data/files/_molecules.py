@@ -21,7 +21,7 @@ BONDS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
 
 
 class Smiles(str):
-    """A SMILES, where a text could also be the name of a file: `read(Smiles("CCO"))`."""
+    """A SMILES string, to distinguish it from a file name: `read(Smiles("CCO"))`."""
 
     __slots__ = ()
 

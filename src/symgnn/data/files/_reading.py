@@ -69,58 +69,59 @@ def read(
     workers: int = 0,
     progress: bool | None = None,
 ) -> Graphs:
-    """Graphs from files, in the order of their names.
+    """Read graphs from files, in the order of the file names.
 
-    Each has `pos [N, n]`, `edge_index [2, E]` and `name`, and where there is such a thing `z [N]`,
-    `x [N, F]`, `edge_attr [E, F]`, `face [3, F]`, and `y` as :class:`symgnn.data.Task` has it.
+    Each graph has `pos [N, n]`, `edge_index [2, E]` and `name`, and, if available, `z [N]`,
+    `x [N, F]`, `edge_attr [E, F]`, `face [3, F]`, and `y` (shapes in :class:`symgnn.data.Task`).
 
     Args:
         paths: files, folders or patterns such as "runs/*.xyz", or structures in memory: PyG
-            `Data`, `ase.Atoms`, or `symgnn.data.Smiles("CCO")`. Graphs that carry a `pos_scale` are
-            first brought back to the coordinates of their source.
+            `Data`, `ase.Atoms`, or `symgnn.data.Smiles("CCO")`. Graphs with a `pos_scale` are
+            first converted to the coordinates of their source.
         targets: a CSV with a row per structure, or per node (then with a column `node`: 0, 1, ...);
             a path, or the name of a file in the folder that is read.
-        columns: the targets: columns of that CSV (all, if left out), or without one values that the
-            files have themselves (`y`, if left out; [] for none).
-        id: the column, or the value in a file, that names a structure.
-        level: "graph", "node" or "edge", if it is not plain from the columns; "coordinates" for
-            points; "node-vectors" or "graph-vectors" for vectors, which turn with the coordinates
-            and do not move with them: arrays of n numbers such as `forces`, or n columns each;
-            "potential" for `columns=["energy", "forces", "stress"]` in eV and Angstrom, together.
-        kind: "regression" or "classification"; if left out, text is a class.
-        lengths: whether vectors are lengths, or lengths over time, so that `units` and `scale`
-            apply to them as to coordinates; if left out, those called displacements or velocities.
+        columns: the target columns of that CSV (default: all); without `targets`, the names of
+            values in the files themselves (default: `y`; [] for none).
+        id: the column, or the value in a file, with the name of a structure.
+        level: "graph", "node" or "edge", if the columns do not determine it; "coordinates" for
+            points; "node-vectors" or "graph-vectors" for vectors, which rotate with the coordinates
+            and are invariant to translations: arrays of n numbers such as `forces`, or n columns
+            each; "potential" for `columns=["energy", "forces", "stress"]` in eV and Angstrom.
+        kind: "regression" or "classification"; by default columns of text are classes.
+        lengths: whether vectors are lengths, or lengths per time, so that `units` and `scale`
+            apply to them as to coordinates; by default those named displacements or velocities.
             Other vectors, such as forces and dipoles, keep their units.
-        invariant: with True, targets that look like vectors are learned as numbers that do not turn
-            with the structure; otherwise they are refused at a level that has no vectors.
-        missing: "error", or "mask" labels that are empty or NaN: they become NaN, or the class -1,
-            and have no part in losses and metrics.
-        metadata: columns that are neither targets nor features, such as those that `splits` divides
-            by; graphs have them as `.metadata`.
-        edges: "bonds" (of the file, or between near atoms), "distances" (between near atoms),
-            "mesh", "given", "radius" or "neighbours"; if left out, what the file has, bonds between
-            atoms, or the 8 nearest points.
-        radius: joins all nodes no more than this apart.
-        k: joins each node to its k nearest.
-        directed: whether edges of a CSV go one way only.
-        positions: the columns of coordinates of a CSV; x, y and z if left out.
-        features: values of nodes that make up `x`; if left out, the other columns of a CSV.
-        edge_features: values of edges that make up `edge_attr`; likewise.
-        elements: the elements that have a column in `x`; those that occur, if left out.
-        units: of the coordinates of atoms: "angstrom", "bohr", "nm" or "pm". They are converted to
-            Angstrom. If left out, they have to look like Angstrom.
-        cell: "keep" periodic boundaries, by edges through the walls of the cell (`edge_shift`, and
-            graphs have `cell [1, 3, 3]` and `pbc [1, 3]`); "drop" or "refuse" them.
-        conformers: whether RDKit makes new coordinates for an SDF; for SMILES it always does.
-        scale: all coordinates, and velocities `vel`, are multiplied by this at the end; graphs
-            carry it as `pos_scale`.
-        seed: of the conformers.
-        on_error: "raise", or "skip" what cannot be read or has no target, with a warning.
-        workers: processes that read; 0 for this one.
-        progress: whether to draw a bar after two seconds; if left out, on a terminal.
+        invariant: with True, targets that look like vectors are learned as invariant numbers;
+            otherwise they are refused at a level without vectors.
+        missing: "error", or "mask": labels that are empty or NaN become NaN, or the class -1,
+            and are ignored in losses and metrics.
+        metadata: columns that are neither targets nor features, such as the column by which
+            `splits` divides; the graphs have them as `.metadata`.
+        edges: "bonds" (of the file, else by distances), "distances" (between atoms that are close
+            enough), "mesh", "given", "radius" or "neighbours"; by default the edges of the file,
+            else bonds between atoms, else the 8 nearest points.
+        radius: joins all nodes at most this far apart.
+        k: joins each node to its k nearest neighbours.
+        directed: whether edges of a CSV have one direction only.
+        positions: the coordinate columns of a CSV; x, y and z if not given.
+        features: node values that make up `x`; by default the other columns of a CSV.
+        edge_features: edge values that make up `edge_attr`; by default the other columns.
+        elements: the elements that have a column in `x`; by default those that occur.
+        units: the unit of the coordinates of atoms: "angstrom", "bohr", "nm" or "pm". They are
+            converted to Angstrom. Without it, distances implausible in Angstrom are an error.
+        cell: "keep" periodic boundaries, with edges across them (`edge_shift`; the graphs have
+            `cell [1, 3, 3]` and `pbc [1, 3]`); "drop" them; or "refuse" periodic structures.
+        conformers: whether RDKit generates new coordinates for an SDF; for SMILES it always does.
+        scale: a factor of all coordinates and velocities `vel`, applied at the end; the graphs
+            have it as `pos_scale`.
+        seed: seed of the conformers.
+        on_error: "raise", or "skip" structures that cannot be read or have no target, with a
+            warning.
+        workers: number of reading processes; 0 for the current process only.
+        progress: whether to show a progress bar after two seconds; by default on a terminal.
 
     Raises:
-        ValueError: in one line that names the file, and what to do.
+        ValueError: in one line with the file and the fix.
 
     Returns:
         A list of graphs, with their task, units and names.

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1] / "samples" / "own"
 
 
 def sample(name: str) -> Path:
-    """The folder of a sample that comes with symgnn.
+    """The folder of a sample dataset in the package.
 
     Args:
         name: "molecules", "sdf", "smiles", "meshes", "points" or "network".

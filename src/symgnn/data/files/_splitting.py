@@ -29,26 +29,26 @@ def splits(
     scale: float | None = None,
     missing: str | None = None,
 ) -> Splits:
-    """Graphs to train on, to choose by and to measure on. No graph is in two of them.
+    """Divide graphs into disjoint training, validation and test parts.
 
-    Classes of graphs are divided in equal parts, as nearly as their numbers allow. The graphs given
-    are not changed; those of the splits have their coordinates multiplied by `scale`.
+    Parts are stratified by class, as far as the numbers allow. The given graphs are not changed;
+    the graphs of the splits are copies with coordinates multiplied by `scale`.
 
     Args:
-        graphs: as `read` gives them, or any PyG graphs with `pos`, `edge_index` and `y`.
-        by: "random"; "column", whose text says train, validation or test for each graph; "group",
-            which keeps all graphs with the same text in one part; or "scaffold", which keeps
+        graphs: the result of `read`, or any PyG graphs with `pos`, `edge_index` and `y`.
+        by: "random"; "column", whose value is train, validation or test for each graph; "group",
+            which keeps all graphs with the same value in one part; or "scaffold", which keeps
             molecules with the same Bemis-Murcko scaffold together, the most frequent scaffolds in
-            the training part. If left out, "column" where there is one, else "random".
+            the training part. The default is "column" if `column` is given, else "random".
         column: a column of the targets or of the files, `file`, `folder`, or an attribute of each
             graph.
-        task: what `y` is; of graphs from `read`, what they know themselves.
-        fractions: how much goes into each part, 0.8, 0.1 and 0.1 if left out; they add up to 1.
-        seed: the same seed divides the same graphs in the same way; scaffolds need none.
-        scale: 1.0 for coordinates as they are; if left out, the number that makes the median edge
-            of the training graphs 1 long, to three digits.
-        missing: "mask" if labels may be missing (NaN, or the class -1); if left out, what `read`
-            was told.
+        task: the task of `y`; the default is the task of the graphs from `read`.
+        fractions: the fractions of the three parts, by default 0.8, 0.1 and 0.1; their sum is 1.
+        seed: the same seed divides the same graphs in the same way; not used for scaffolds.
+        scale: 1.0 for unchanged coordinates; by default the factor, rounded to three digits, that
+            makes the median edge of the training graphs 1 long.
+        missing: "mask" if labels may be missing (NaN, or the class -1); by default the option that
+            was passed to `read`.
 
     Returns:
         Three lists of graphs with their task: `train`, `validation` and `test`.
@@ -84,13 +84,12 @@ def folds(
 
     Args:
         graphs, task, seed, scale, missing: as for :func:`splits`.
-        k: how many folds, 5 if left out.
-        by: "random", with classes of graphs in equal parts; "group" or "scaffold", which are never
-            divided, in folds of about the same size; or "column", whose text names the fold of each
-            graph.
-        column: of the groups or folds, as for :func:`splits`.
-        validation: how much of the graphs outside the test fold is there to choose by, divided in
-            the same way (at random, where a column names the folds).
+        k: the number of folds, 5 if not given.
+        by: "random", stratified by class; "group" or "scaffold", which are never divided, in folds
+            of about the same size; or "column", whose values are the folds of the graphs.
+        column: the column of the groups or folds, as for :func:`splits`.
+        validation: the fraction of the graphs outside the test fold that is used for validation,
+            chosen in the same way (at random, if a column names the folds).
 
     Returns:
         The splits of each fold.
