@@ -1,7 +1,7 @@
-"""Measures to what a model is symmetric: any model, by its outputs.
+"""Measure the symmetry of any model from its outputs.
 
-`import symgnn.audit` needs torch and numpy alone. PyTorch Geometric, ASE and the packages of other
-models are imported when data or models of theirs are passed.
+`import symgnn.audit` needs only torch and numpy. PyTorch Geometric, ASE and the packages of other
+models are imported when their data or models are passed.
 """
 
 from importlib import import_module

@@ -43,45 +43,45 @@ def audit(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Report:
-    """Measure to which transformations of its coordinates a model is symmetric.
+    """Measure the symmetry of a model: the transformations to which its outputs are equivariant.
 
-    The model is called in eval mode, in float64 and float32, and is afterwards as it was.
+    The model is called in eval mode, in float64 and float32, and is restored afterwards.
 
     Args:
         model: A module that takes a PyG `Data` or `Batch`, or a dictionary; a module or function
-            whose parameters are called as the attributes of the data (`pos`, `x`, `z`,
+            whose parameters have the names of the data's attributes (`pos`, `x`, `z`,
             `edge_index`, `batch`, ...), also traced, scripted, compiled or exported; or an ASE
             calculator.
         data: A PyG `Data` or `Batch`, a dictionary of tensors with `pos`, coordinates `[N, n]`, or
-            ASE `Atoms`; or a list of these, each of which is given to the model by itself.
-        outputs: What each output is: "invariant", "vector", "coordinates", "pseudoscalar",
+            ASE `Atoms`; or a list of these, which are passed to the model one at a time.
+        outputs: The type of each output: "invariant", "vector", "coordinates", "pseudoscalar",
             "pseudovector", "tensor", "symmetric tensor", "voigt", or irreps in e3nn's notation
-            such as "1x0e+1x1o", perhaps with " per graph", " per node", " per edge" or " per pair"
-            (of nodes, `[N, N, ...]`); by name, or a single one. If not given, it is what the model
-            says of itself (`model.output_type`), or else inferred. With a dictionary, only the
+            such as "1x0e+1x1o", optionally with " per graph", " per node", " per edge" or
+            " per pair" (of nodes, `[N, N, ...]`); a dictionary by name, or a single type. If not
+            given, it is `model.output_type`, or else inferred. With a dictionary, only the
             outputs in it are audited.
-        vectors: Inputs that turn with the graph, such as "vel", or columns such as "x[3:6]". The
-            vectors of a `cell` turn without being named.
-        inputs: The types of inputs that move with the graph by name, such as
+        vectors: Vector inputs, which rotate with the graph, such as "vel", or columns such as
+            "x[3:6]". The vectors of a `cell` are transformed without being named.
+        inputs: The types of inputs that transform with the graph, by name, such as
             `{"spin": "pseudovector", "x[0:4]": "1x0e+1x1o"}`.
         groups: The groups that the model should have, such as "E(n)" or `["SE(3)",
-            "permutations"]`; only they are measured. If not given, everything is.
+            "permutations"]`; only these are measured. If not given, all kinds are.
         kinds: The kinds of transformations to try, such as `["rotation"]`; if not given, those of
             `groups`, or all.
-        modules: Modules that the model calls, where they are hidden from a search through
-            closures, containers and attributes.
+        modules: Submodules of the model that a search through closures, containers and attributes
+            does not find.
         units: The units of outputs by name, such as `{"energy": "eV"}`; for the report.
-        elements: How many random transformations of each kind are tried on each structure.
-        search: How many more rotations are tried in a search for the worst one.
-        grow: Whether copies of a small graph side by side are tried too, since some faults show
-            from a number of nodes on.
-        checks: Whether the model is checked against itself: forces against the energy, batches
-            against single graphs and so on.
-        seed: Which random transformations.
-        progress: Whether to show a bar when it takes longer; if not given, in a terminal.
+        elements: The number of random transformations of each kind for each structure.
+        search: The number of further rotations in the search for the worst one.
+        grow: Whether several copies of a small graph side by side are tried too, since some faults
+            appear only above a certain number of nodes.
+        checks: Whether consistency is checked: forces against the energy, batches against single
+            graphs and so on.
+        seed: The seed of the random transformations.
+        progress: Whether to show a progress bar; if not given, in a terminal.
 
     Returns:
-        A report: `print` it, `save` it as a page, or ask whether a group `holds`.
+        A report: `print` it, `save` it as a page, or query it with `holds`.
 
     Example:
         >>> import torch

@@ -20,7 +20,7 @@ from symgnn.store import write_whole
 
 @dataclass
 class Report:
-    """What :func:`symgnn.audit.audit` found."""
+    """The result of :func:`symgnn.audit.audit`."""
 
     model: str
     dimension: int
@@ -47,7 +47,7 @@ class Report:
 
     @property
     def precisions(self) -> list[str]:
-        """Those that were measured in, the most exact one first."""
+        """The precisions of the measurements, the most exact one first."""
         return sorted({p for f in self.findings.values() for p in f.errors}, reverse=True)
 
     def holds(self, group: str | Symmetry, tolerance: float | None = None) -> Answer:
@@ -77,7 +77,7 @@ class Report:
 
     @property
     def as_expected(self) -> Answer:
-        """Whether all groups that were asked for hold; true where none was."""
+        """Whether all requested groups hold; true if none was requested."""
         answers = [self.holds(group) for group in self.expected]
         wrong = [answer for answer in answers if not answer]
         text = "; ".join(map(repr, wrong or answers)) or "nothing was asked for"
@@ -85,7 +85,7 @@ class Report:
 
     @property
     def consistent(self) -> Answer:
-        """Whether no check of the model with itself failed, but for extensivity."""
+        """Whether all consistency checks hold that are required of every model."""
         broken = [check for check in self.checks.values() if check.verdict == "broken"]
         wrong = [check for check in broken if check.required]
         return Answer(not wrong, "; ".join(map(str, wrong)) or "consistent")
@@ -106,7 +106,7 @@ class Report:
 
     @property
     def agrees(self) -> Answer:
-        """Whether what holds is what `model.symmetry` says; true where it says nothing."""
+        """Whether the measured symmetry equals `model.symmetry`; true for models without it."""
         wrong = []
         for kind, finding in self.findings.items():
             if finding.claimed is None or not finding.measured:
@@ -118,7 +118,7 @@ class Report:
         return Answer(not wrong, "; ".join(wrong) or "measured as derived")
 
     def summary(self) -> list[str]:
-        """What holds in terms of groups, a line each."""
+        """The groups that hold, one line each."""
         lines = []
         if self.constant:
             names = ", ".join(repr(name) for name in self.constant)
@@ -156,7 +156,7 @@ class Report:
         return f", so it {can} tell {shapes} apart"
 
     def breaks(self) -> list[str]:
-        """Where Euclidean symmetry and that of the order of the nodes break first, a line each."""
+        """The submodules in which Euclidean or permutation symmetry first breaks, one line each."""
         broken = [self.findings[kind] for kind in _LOCATED if self.findings[kind].counterexample]
         lines = []
         for place in dict.fromkeys(f.where for f in broken):
@@ -169,7 +169,7 @@ class Report:
         return lines
 
     def suggestions(self) -> list[str]:
-        """What to change, where it is known."""
+        """Suggested repairs, for known causes."""
         found: dict[str, str] = {}
         for kind in _LOCATED:
             finding = self.findings[kind]
@@ -239,12 +239,12 @@ class Report:
         return lines
 
     def implied(self, kind: str) -> bool:
-        """Whether it holds because a wider kind does."""
+        """Whether a kind holds because a wider kind does."""
         wide = [one for one, narrow in IMPLIED.items() if kind in narrow]
         return any(self.findings[one].holds for one in wide)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the counterexamples' coordinates, ready for JSON."""
+        """All fields except the counterexamples' coordinates, for JSON."""
         return {
             "model": self.model,
             "parameters": self.parameters,
@@ -276,7 +276,7 @@ class Report:
         return bool(answer) if answer.known else None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page (`.html`) or everything in numbers (`.json`); give the path."""
+        """Save the report as a page (`.html`) or as data (`.json`); return the path."""
         path = Path(path)
         if path.suffix == ".json":
             text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class MapReport:
-    """What :func:`audit_map` found."""
+    """The result of :func:`audit_map`."""
 
     coordinates: Report  # is the image equivariant?
     distances: Report  # the lengths of its edges, under maps that keep those of the graph
@@ -83,14 +83,14 @@ def audit_map(
 ) -> MapReport:
     """Measure whether a coordinate map preserves relative distances and relative angles.
 
-    `psi` gives coordinates `[N, n]` for a graph with `edge_index`; it is called as a model is by
-    :func:`audit`, with the same options. Two embeddings X and Y of a graph with the same edge
+    `psi` returns coordinates `[N, n]` for a graph with `edge_index`; it is called like a model of
+    :func:`audit`, with the same options. Embeddings X and Y of a graph with the same edge
     lengths are made by rigid motions, torsions and flexes; psi is relative distance preserving if
-    psi(X) and psi(Y) have the same edge lengths too. For angles at vertices: similarities,
-    torsions, redrawings and angle flexes.
+    psi(X) and psi(Y) have the same edge lengths too. For angles at vertices the embeddings are made
+    by similarities, torsions, redrawings and angle flexes.
 
-    A no has its counterexample. A yes says which kinds did not refute it: those that the graph
-    has. What the graph has not is named too, so try a graph that has it.
+    A "no" comes with a counterexample. A "yes" lists the kinds that did not refute the property,
+    and those that this graph does not have; try another graph for these.
     """
     if getattr(data, "edge_index", None) is None:
         raise ValueError("data: has no edge_index, along which distances and angles are measured")

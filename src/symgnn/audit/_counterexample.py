@@ -45,7 +45,7 @@ class Counterexample:
 
     @property
     def element(self) -> Transformation:
-        """The first transformation; there is one for each graph."""
+        """The transformation of the first graph; there is one per graph."""
         return next(element for element in self.case.elements if element is not None)
 
     @property
@@ -68,7 +68,7 @@ class Counterexample:
         return f"{text}{row} from {different(wanted, found)}"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything that is needed to run it again, as `.npz`."""
+        """Save the inputs and the transformation as `.npz`, for :meth:`rerun`."""
         arrays: dict[str, Any] = {
             "pos_before": self.pos[0].numpy(),
             "pos_after": self.pos[1].numpy(),
@@ -109,7 +109,7 @@ class Counterexample:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counterexample:
-        """Read what :meth:`save` wrote."""
+        """Load a file of :meth:`save`."""
         path = Path(path)
         if not path.exists():
             raise ValueError(f"{path}: there is no such file")
@@ -155,7 +155,7 @@ class Counterexample:
         )
 
     def rerun(self, model: Callable[..., Any] | Target) -> float:
-        """The error now, relative to how much the output varied when it was found."""
+        """The error of the model now, relative to the variation of the output when it was found."""
         model = target_of(model)
         dtype = getattr(torch, self.precision)
         graphs = list(self.case.graphs)

@@ -28,7 +28,7 @@ NOT_ASKED = "it was not asked for"
 
 @dataclass
 class Finding:
-    """What was measured of one kind of transformation."""
+    """The measurements of one kind of transformation."""
 
     kind: str
     verdict: str  # one of VERDICTS
@@ -51,16 +51,16 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """To rounding, be it that of the float32 that the model is in."""
+        """Whether the symmetry holds to rounding, in float64 or at least in float32."""
         return self.verdict in ("rounding", "single")
 
     @property
     def measured(self) -> bool:
-        """Whether the verdict is one on a measurement."""
+        """Whether the verdict is based on a measurement."""
         return self.verdict not in ("unmeasured", "vacuous")
 
     def largest(self, precision: str) -> float:
-        """The largest error in a precision, that of a search for the worst one included."""
+        """The largest error in a precision, including the search for the worst rotation."""
         own = max(self.errors.get(precision, ()), default=0.0)
         return max(own, self.error) if precision == max(self.errors, default="") else own
 
@@ -71,7 +71,7 @@ class Finding:
         return f"{text}, first {self.where}" if self.where is not None else text
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the counterexample's coordinates, ready for JSON."""
+        """All fields except the counterexample's coordinates, for JSON."""
         return {
             "verdict": self.verdict,
             "error": finite(self.error),
@@ -94,11 +94,11 @@ class Finding:
 
 
 class Answer:
-    """Whether something holds; false with the reason in its text.
+    """Whether a symmetry or check holds; behaves like a bool, with an explanation.
 
     Attributes:
-        text: The answer in words.
-        known: False where it was not measured, so that it is neither true nor false.
+        text: The answer in words, with the reason if it is false.
+        known: False if it was not measured, so that it is neither true nor false.
     """
 
     def __init__(self, holds: bool, text: str, known: bool = True) -> None:
@@ -119,16 +119,17 @@ class Answer:
 
 @dataclass
 class Check:
-    """Whether a model agrees with itself in one respect, such as forces with the energy.
+    """The result of a consistency check, such as forces against the energy.
 
     Attributes:
         name: A short name, such as "forces".
         verdict: "holds", "broken" or "unmeasured".
-        error: The largest error, relative to how much the output varies.
-        text: What was compared, or why nothing was.
+        error: The largest error, relative to the variation of the output.
+        text: The compared quantities, or the reason why the check was not measured.
         absolute: The largest error in the units of the output.
-        unit: Their name, "" where it is not known.
-        required: Whether a model that fails it is wrong; a model of a whole need not be extensive.
+        unit: The name of the unit, "" if unknown.
+        required: Whether a model that fails the check is wrong; extensivity, for instance, is not
+            required of every model.
     """
 
     name: str
@@ -141,7 +142,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Whether it was measured and holds."""
+        """Whether the check was measured and holds."""
         return self.verdict == "holds"
 
     def __str__(self) -> str:

@@ -30,9 +30,9 @@ class Symmetrised(nn.Module):
     """A model averaged over a group; see :func:`symmetrised`.
 
     Attributes:
-        model: The model inside.
+        model: The wrapped model.
         group: The name of the group.
-        calls: How often the model inside was called by the last forward.
+        calls: The number of calls of the wrapped model in the last forward.
     """
 
     takes_what_the_model_takes = True
@@ -203,27 +203,28 @@ def symmetrised(
     method: str = "frame",
     degree: int = 6,
 ) -> Symmetrised:
-    """Wrap a model in an average over a group, so that it has the symmetry exactly.
+    """Wrap a model in an average over a group; the average has the symmetry of the group.
 
     With "frame", the model is called on the graph in each of the frames that its points define:
-    2^n in n dimensions with reflections and half of them without, 8 and 4 in three; where the main
-    axes are not unique, as for methane, frames through its points. It is exact to rounding for
-    every model, and jumps where the frames do. With "quadrature" it is called on
-    (degree + 1)^2 (degree / 2 + 1) rotations in three dimensions, twice as many with reflections;
-    it is smooth, and exact for models that are polynomials of the degree in the rotation.
+    2^n in n dimensions with reflections and half of them without (8 and 4 in three dimensions). If
+    the principal axes are not unique, as for methane, frames through the points are used. The
+    symmetry is exact to rounding for every model; the output is discontinuous where the frames
+    are. With "quadrature" the model is called on (degree + 1)^2 (degree / 2 + 1) rotations in three
+    dimensions, twice as many with reflections. The output is smooth; the symmetry is exact for
+    models that are polynomials of at most this degree in the rotation.
 
     Args:
         model: A module or function; see :func:`symgnn.audit.audit`.
         group: "SO(n)", "O(n)", "SE(n)" or "E(n)", perhaps with the number.
         outputs: The types of outputs that are not invariant, such as `{"forces": "vector"}`.
-        vectors: Inputs `[..., n]` that turn with the graph. The vectors of a `cell` turn without
-            being named.
+        vectors: Inputs `[..., n]` that rotate with the graph. The vectors of a `cell` are rotated
+            without being named.
         method: "frame" or "quadrature".
-        degree: That of the quadrature.
+        degree: The degree of the quadrature.
 
     Returns:
-        A module with the arguments of the model. `calls` has the cost of the last forward. Of
-        several outputs, a dictionary.
+        A module with the arguments of the model; `calls` is the number of model calls of the last
+        forward. If the model has several outputs, it returns a dictionary.
 
     Example:
         >>> import torch

@@ -18,7 +18,7 @@ def assert_symmetric(
     tolerance: float | None = None,
     **options: Any,
 ) -> Report:
-    """Fail unless a model has the groups, to rounding or up to a relative error.
+    """Assert that a model has some symmetry groups, to rounding or up to a relative error.
 
     Only these groups are measured.
 
@@ -26,9 +26,9 @@ def assert_symmetric(
         model: As for :func:`symgnn.audit.audit`.
         data: As for :func:`symgnn.audit.audit`.
         groups: Such as "E(3)" or `["SE(3)", "permutations"]`.
-        tolerance: The largest error, relative to how much the output varies; if not given,
-            rounding alone.
-        **options: Of :func:`symgnn.audit.audit`, such as `outputs` or `elements`.
+        tolerance: The largest allowed error, relative to the variation of the output; if not
+            given, only rounding errors are allowed.
+        **options: Options of :func:`symgnn.audit.audit`, such as `outputs` or `elements`.
 
     Returns:
         The report.

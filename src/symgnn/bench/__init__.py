@@ -1,4 +1,4 @@
-"""Speed, memory and error at equal time, as ratios, each with the bound it should reach."""
+"""Benchmarks of speed, memory and error at equal time, as ratios with bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's tables and figures: what is run, what is expected, and the runner."""
+"""The paper's tables and figures: protocols, expected values, and the runner."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Options:
-    """How something is reproduced; what is None is as in the protocol."""
+    """Options of an experiment; None for the value of the protocol."""
 
     protocol: str | None = None
     seeds: int | None = None
@@ -91,7 +91,7 @@ def reproduce(
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Run one of the paper's tables or figures into a directory; give its results.json.
+    """Run one of the paper's tables or figures into a directory; return its results.json.
 
     The folder `trained` keeps trained networks on polytopes, which several tables use.
     """

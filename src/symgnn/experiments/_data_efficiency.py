@@ -40,7 +40,7 @@ def run_efficiency(
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Train GN on growing sets and the others on one sample; give, and write, results.json."""
+    """Train GN on growing sets and the others on one sample; write and return results.json."""
     settings = {"seeds": seeds, "epochs": epochs, "copies": copies}
     parts = {
         f"{row.block} {column} {count}": partial(

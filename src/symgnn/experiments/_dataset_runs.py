@@ -74,12 +74,12 @@ def run_experiment(
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Train and test the rows of an experiment; give, and write, its results.json.
+    """Train and test the rows of an experiment; write and return its results.json.
 
-    What is not given is as in the protocol. Rows that an earlier run with the same settings
-    completed are taken from it, and a row that was killed goes on after its last saved epoch.
-    Rows of the results.json in `join`, run with other code, are shown and judged with them; without
-    `rows`, only those that they lack are run.
+    Options that are not given have the values of the protocol. Rows that an earlier run with the
+    same settings completed are reused, and an interrupted row continues after its last saved epoch.
+    Rows of the results.json files in `join`, possibly of other versions, are shown and judged with
+    them; without `rows`, only the rows that these files lack are run.
     """
     chosen = experiment.protocol(protocol)
     chosen = replace(

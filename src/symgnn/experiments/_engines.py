@@ -29,7 +29,7 @@ _PASSED_ON = ("SYMGNN_DATA", "XDG_CACHE_HOME")
 
 
 class RowEngine(Protocol):
-    """Runs parts that do not depend on each other."""
+    """Runs independent parts of an experiment."""
 
     @property
     def jobs(self) -> int:
@@ -41,7 +41,7 @@ class RowEngine(Protocol):
 
 @dataclass(frozen=True)
 class Local:
-    """On this machine: one by one, or up to `jobs` at once, each in a process of its own."""
+    """Runs parts on this machine: one by one, or up to `jobs` at once in separate processes."""
 
     jobs: int = 1
 
@@ -58,7 +58,7 @@ HERE = Local()
 
 @dataclass(frozen=True)
 class Ray:
-    """On a Ray cluster: the one of RAY_ADDRESS, else the one that runs here, else one started here.
+    """Runs parts on a Ray cluster: that of RAY_ADDRESS, else a running local one, else a new one.
 
     Every part gets a CPU, and a GPU where the cluster has any. With `most`, no more than that many
     parts run at once. The machines need symgnn, and the data in the same folders.
@@ -101,7 +101,7 @@ class Ray:
 
 
 def engine_named(name: str, jobs: int | None = None) -> RowEngine:
-    """The engine "local" or "ray" with so many parts at once; without `jobs`, one on each core."""
+    """The engine "local" or "ray" with up to `jobs` parts at once (default: one per core)."""
     if name == "ray":
         return Ray(jobs)
     return Local(jobs or os.cpu_count() or 1)

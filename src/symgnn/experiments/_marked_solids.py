@@ -46,7 +46,7 @@ def run_marked(
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Train and test networks on solids with marks; give, and write, results.json."""
+    """Train and test networks on solids with marked vertices; write and return results.json."""
     settings = {"seeds": seeds, "epochs": epochs, "copies": copies, "reading": READING.key}
     parts = {
         f"{row} {marks}": partial(run_row, table, row, marks, seeds, epochs, copies, trained)

@@ -55,7 +55,7 @@ READING = PaperReading()
 
 @dataclass(frozen=True)
 class PolytopeTable:
-    """A table: its dimension, its name among the paper's ("" where it is new), and its rows."""
+    """A table: its dimension, its name in the paper ("" if it is not there), and its rows."""
 
     name: str
     title: str

@@ -71,7 +71,7 @@ def run_readings(
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Train every row of the paper and test it by every reading; give, and write, results.json."""
+    """Train each row of the paper and test it with every reading; write and return results.json."""
     settings = {"seeds": seeds, "epochs": epochs, "copies": dict(copies)}
     parts = {
         f"{name} {row}{_suffix(row, scaling, constant)}": partial(

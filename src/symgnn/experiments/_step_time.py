@@ -40,13 +40,12 @@ def run_step_time(
     rounds: int = 7,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Time a step of every block on every dataset; give, and write, results.json.
+    """Time a training step of every block on every dataset; write and return results.json.
 
-    The blocks take turns, so that whatever else the machine does slows all of them; a ratio is of
+    The blocks take turns, so that other load on the machine affects all of them; a ratio compares
     steps of the same round. In a cell, "mean" is the median over the rounds and "std" half the
-    distance of the quartiles. Without a `source`, the samples that come with symgnn are repeated
-    until the batch is full. With the protocol "cpu", batches are smaller where the paper's are
-    large.
+    interquartile range. Without a `source`, the samples in the package are repeated until the batch
+    is full. With the protocol "cpu", batches are smaller than the paper's if those are large.
     """
     columns = list(paper.tables()[NAME]["batch_size"])
     settings = {"protocol": protocol, "source": source, "rounds": rounds}

@@ -67,12 +67,12 @@ def run_table(
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Train and test the rows of a table; give, and write, its results.json.
+    """Train and test the rows of a table; write and return its results.json.
 
-    Rows that an earlier run with the same settings completed are taken from it, and trained
-    networks from the folder `trained`, which keeps those that were trained. Rows of the
-    results.json in `join`, run with other code, are shown with them; without `rows`, only those
-    that they lack are run.
+    Rows that an earlier run with the same settings completed are reused, and so are trained
+    networks in the folder `trained`, where new ones are saved. Rows of the results.json files in
+    `join`, possibly of other versions, are shown with them; without `rows`, only the rows that
+    these files lack are run.
     """
     settings = {
         "table": table.name,

@@ -1,7 +1,7 @@
-"""A local page on which a shape is moved, and networks that notice light up: `symgnn explore`.
+"""A local page that transforms a shape and shows which networks change: `symgnn explore`.
 
-`measure` is the computation behind the page and needs no more than the rest of symgnn; `make_app`
-makes the page and needs Dash: `pip install "symgnn[explore]"`.
+`measure` is the computation behind the page and has no further dependencies; `make_app` creates
+the page and needs Dash: `pip install "symgnn[explore]"`.
 """
 
 from symgnn.explorer._explorer_moves import MOVES, Move, Moved, move, moves_of

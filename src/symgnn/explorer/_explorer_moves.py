@@ -34,10 +34,10 @@ FLEX_SIZE = 0.6
 
 @dataclass(frozen=True)
 class Move:
-    """A slider.
+    """A slider: a one-parameter family of transformations.
 
     Attributes:
-        name: What it does, in a word.
+        name: The name of the slider.
         kind: The kind of transformation, as in `model.symmetry`.
         low, high, step: The range of the slider; 0 is the identity.
         function: `pos [N, n], edge_index [2, E], value -> pos [N, n]`.
@@ -223,14 +223,14 @@ def _image(name: str, pos: Tensor, edges: Tensor, value: float) -> Tensor | str:
 
 
 def moves_of(pos: Tensor, edge_index: Tensor) -> dict[str, str | None]:
-    """Which moves a shape has.
+    """The moves that a shape has.
 
     Args:
         pos: Its coordinates, in float64.
         edge_index: Its edges.
 
     Returns:
-        For each of :data:`MOVES` None, or why the shape cannot be moved so.
+        For each of :data:`MOVES` None, or the reason why the shape does not have it.
 
     Shapes:
         pos `[N, n]`, edge_index `[2, E]`.

@@ -36,9 +36,9 @@ class Watched:
     """A network on the page.
 
     Attributes:
-        name: How it is called there.
-        model: It, in float64.
-        symmetry: What its outputs are invariant to; None where that is not known.
+        name: Its name on the page.
+        model: The model, in float64.
+        symmetry: The symmetry of its outputs; None if unknown.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Watched:
 
 @dataclass(frozen=True)
 class Reaction:
-    """How a network reacts to a move.
+    """The change of a network's output under a move.
 
     Attributes:
-        name: Of the network.
+        name: The name of the network.
         change: The largest change of an output, relative to the largest output.
-        must_stay: Whether theory says that the output stays; None where nothing is known.
+        must_stay: Whether the output must be invariant by `model.symmetry`; None if unknown.
     """
 
     name: str
@@ -80,7 +80,7 @@ def networks_for(dimension: int, seed: int = 0) -> list[Watched]:
 
     Args:
         dimension: The number of coordinates.
-        seed: Of the parameters.
+        seed: The seed of the parameters.
 
     Returns:
         The networks, in float64.

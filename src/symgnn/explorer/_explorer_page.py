@@ -40,7 +40,7 @@ def _dash() -> Any:
 
 
 def make_app(stage: Stage | None = None) -> Any:
-    """The page as an application of Dash, whose scripts and styles are all local.
+    """Create the page as a Dash application; all its scripts and styles are local.
 
     Args:
         stage: The shapes and networks; those of the package if not given.
@@ -233,15 +233,15 @@ def explanation(html: Any, scene: Scene) -> Any:
 def serve(
     app: Any, port: int = 8050, ready: Callable[[str], None] | None = None
 ) -> None:  # pragma: no cover - runs until it is stopped
-    """Serve the page on this machine alone, until it is interrupted.
+    """Serve the page on 127.0.0.1 until it is interrupted.
 
     Args:
-        app: Of :func:`make_app`.
-        port: Where; 0 for any that is free.
-        ready: Called with the address once the page answers.
+        app: The application from :func:`make_app`.
+        port: The port; 0 for any free one.
+        ready: Called with the address once the page responds.
 
     Returns:
-        Nothing; it returns when it is interrupted.
+        None, when it is interrupted.
 
     Example:
         >>> serve  # doctest: +ELLIPSIS

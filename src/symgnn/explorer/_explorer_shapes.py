@@ -84,7 +84,7 @@ SHAPES: dict[str, Callable[[], Data]] = {
 
 
 def shape_named(name: str) -> Data:
-    """A shape to move.
+    """A built-in shape by its name.
 
     Args:
         name: One of :data:`SHAPES`.

@@ -36,7 +36,7 @@ class Picture(NamedTuple):
 
 
 def write_report(results: Results, directory: str | os.PathLike[str]) -> Path:
-    """Write `report.html` and `figures/*.png` into the directory; give the page's path.
+    """Write `report.html` and `figures/*.png` into the directory; return the page's path.
 
     Without matplotlib the page is written without figures. Everything is drawn before anything is
     written, and each file appears complete or not at all.

@@ -46,9 +46,9 @@ def verdict_of(cell: Cell) -> Verdict:
 
 
 def agrees(cell: Cell) -> bool | None:
-    """Whether the cell agrees with the paper's number; None where there is none.
+    """Whether the cell agrees with the paper's value; None if the paper has none.
 
-    A cell that the theory fixes is compared by the numbers: within the larger of 0.05 and three
+    A cell that the theory fixes agrees if it differs by no more than the larger of 0.05 and three
     standard errors of the difference.
     """
     if cell.get("paper_mean") is None:
@@ -69,7 +69,7 @@ def standing(cell: Cell | None) -> str:
 
 
 def summary(results: Results) -> str:
-    """How many cells agree with the paper, of each kind, and with the theory."""
+    """The numbers of cells that agree with the paper, by kind, and with the theory."""
     cells = [cell for _, _, cell in cells_of(results)]
     compared = [cell for cell in cells if agrees(cell) is not None]
     fixed = [cell for cell in cells if cell.get("verdict") in ("exact", "violated")]
@@ -128,9 +128,10 @@ def differences(results: Results) -> list[str]:
 
 
 def mixed_up(results: Results, column: str = "train", share: float = 0.1) -> list[str]:
-    """For each row the classes it mixes up, in words; rows that mix up none are left out.
+    """The classes that each row confuses, in words; rows without confusions are omitted.
 
-    Two classes are mixed up if they are taken for each other in at least the given share of cases.
+    Two classes are confused if one is predicted for the other in at least a fraction `share` of
+    the cases, averaged over both directions.
     """
     sentences = []
     for row in rows_of(results):
