@@ -17,7 +17,8 @@ from symgnn.warning_lines import warnings_as_lines
 def make_parser() -> Parser:
     """The parser of `symgnn`, with a sub-parser for each command."""
     parser = Parser(
-        prog="symgnn", description="Graph networks with exactly the symmetry that your data has."
+        prog="symgnn",
+        description="Graph neural networks with a symmetry that you choose, derived and measured.",
     )
     parser.add_argument("--version", action="version", version=f"symgnn {__version__}")
     parser.set_defaults(run=None, parser=parser)

@@ -29,6 +29,10 @@ class Leaky(torch.nn.Module):
     def forward(self, data):
         return torch.tanh(self.linear(data.pos)).sum()
 
+def spinning(pos, spin):
+    rays = pos - pos.mean(0)
+    return (spin * torch.linalg.cross(rays, rays.roll(1, 0))).sum().sin()
+
 def plain(pos, z):
     return (z * (pos - pos.mean(0)).norm(dim=1)).sum()
 
@@ -107,6 +111,22 @@ def test_outputs_and_vectors(place: Path, capsys) -> None:
     assert "output: invariant per graph (told)" in capsys.readouterr().out
 
 
+def test_inputs_and_groups(place: Path, capsys) -> None:
+    """A pseudovector in the product with a cross product is invariant, a vector is not."""
+    generator = torch.Generator().manual_seed(0)
+    pos, spin = torch.randn(2, 6, 3, generator=generator)
+    np.savez(place / "spins.npz", pos=pos.numpy(), spin=spin.numpy())
+    options = ("--data", "spins.npz", "--group", "O(3)", "--expect", "E(3)")
+    options += ("--output", "output=invariant")
+    assert call(place, "spinning", *options, "--input", "spin=pseudovector") == 0
+    out = capsys.readouterr().out
+    assert "- expected O(n): yes" in out
+    assert "- expected E(n): yes" in out
+    assert "permutations" not in out
+    assert call(place, "spinning", *options, "--input", "spin=vector") == 1
+    assert "E(n): no" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -115,6 +135,8 @@ def test_outputs_and_vectors(place: Path, capsys) -> None:
         ("nothing", ("--data", "graph.pt"), "cannot be made (module"),
         ("fails", ("--data", "graph.pt"), "cannot be made (no weights here)"),
         ("sound", ("--data", "graph.pt", "--output", "x"), "--output: 'x' has no '='"),
+        ("sound", ("--data", "graph.pt", "--input", "x"), "--input: 'x' has no '='"),
+        ("sound", ("--data", "graph.pt", "--group", "E(m)"), "did you mean 'E(n)'?"),
         ("sound", ("--data", "graph.pt", "--expect", "E(m)"), "did you mean 'E(n)'?"),
         ("sound", ("--data", "graph.pt", "--elements", "1"), "elements: is 1"),
         ("sound", ("--rerun", "graph.npz"), "graph.npz: is no counterexample"),

@@ -14,44 +14,76 @@ if TYPE_CHECKING:
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
-    audit = commands.add_parser("audit", help="measure to what a model is symmetric")
+    audit = commands.add_parser("audit", help="measure the symmetry of a model")
     audit.add_argument(
-        "target", help="package.module:factory, which makes the model, or a run of symgnn train"
+        "target", help="package.module:factory that returns the model, or a run of symgnn train"
     )
     audit.add_argument(
         "--data",
         type=Path,
-        help="a file with a graph, as symgnn.data.read reads; for a run, else one of its test set",
+        help="file with a graph, in a format of symgnn.data.read (for a run, default: a graph of "
+        "its test set)",
     )
     audit.add_argument(
-        "--radius", type=float, help="join nodes up to this distance; else the file's own edges"
+        "--radius",
+        type=float,
+        help="join nodes up to this distance (default: the edges of the file)",
     )
     audit.add_argument(
         "--output",
         action="append",
         default=[],
         metavar="NAME=TYPE",
-        help="what an output is, such as --output forces=vector; may be given several times",
+        help="type of an output, such as --output forces=vector; may be given several times",
     )
     audit.add_argument(
         "--vector",
         action="append",
         default=[],
         metavar="NAME",
-        help="an input that turns with the graph, such as vel or x[3:6]",
+        help="vector input, which rotates with the graph, such as vel or x[3:6]; may be given "
+        "several times",
     )
-    audit.add_argument("--elements", type=int, default=12, help="of each kind (default 12)")
-    audit.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
+    audit.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=TYPE",
+        help="type of an input that transforms with the graph, such as --input spin=pseudovector; "
+        "may be given several times",
+    )
+    audit.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help='measure only this group, such as --group "E(3)"; may be given several times '
+        "(default: all kinds of transformations)",
+    )
+    audit.add_argument(
+        "--elements",
+        type=int,
+        default=12,
+        help="random transformations of each kind (default 12)",
+    )
+    audit.add_argument(
+        "--seed", type=int, default=0, help="seed of the random transformations (default 0)"
+    )
     audit.add_argument(
         "--expect",
         action="append",
         default=[],
         metavar="GROUP",
-        help='exit with 1 if this does not hold, such as --expect "E(n)"',
+        help='exit with code 1 if this group does not hold, such as --expect "E(n)"; may be given '
+        "several times",
     )
-    audit.add_argument("--out", type=Path, help="write the page and the counterexamples there")
-    audit.add_argument("--json", action="store_true", help="print JSON and nothing else")
-    audit.add_argument("--rerun", type=Path, metavar="FILE", help="try a counterexample again")
+    audit.add_argument(
+        "--out", type=Path, help="directory for the HTML page, the JSON and the counterexamples"
+    )
+    audit.add_argument("--json", action="store_true", help="print only JSON")
+    audit.add_argument(
+        "--rerun", type=Path, metavar="FILE", help="apply a saved counterexample to the model again"
+    )
     return audit
 
 
@@ -92,8 +124,10 @@ def run(options: argparse.Namespace) -> int:
     report = audit(
         model,
         data,
-        outputs=_outputs(options.output),
+        outputs=_types("--output", options.output, "forces=vector"),
         vectors=vectors,
+        inputs=_types("--input", options.input, "spin=pseudovector"),
+        groups=[*options.group, *options.expect] if options.group else None,
         elements=options.elements,
         seed=options.seed,
     )
@@ -133,10 +167,11 @@ def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def _outputs(given: list[str]) -> dict[str, str] | None:
+def _types(option: str, given: list[str], example: str) -> dict[str, str] | None:
+    """The types of outputs or inputs by their names."""
     for text in given:
         if "=" not in text:
-            raise ValueError(f"--output: {text!r} has no '='; pass NAME=TYPE, forces=vector")
+            raise ValueError(f"{option}: {text!r} has no '='; pass NAME=TYPE, such as {example}")
     return {text.partition("=")[0]: text.partition("=")[2] for text in given} or None
 
 

@@ -17,41 +17,47 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         "bench", help="measure speed, memory and error at equal time, as ratios"
     )
     bench.add_argument(
-        "names", nargs="*", metavar="NAME", help="which suites (default: all but learning)"
+        "names", nargs="*", metavar="NAME", help="suites to run (default: all except learning)"
     )
-    bench.add_argument("--list", action="store_true", help="name the suites")
+    bench.add_argument("--list", action="store_true", help="list the suites")
     bench.add_argument(
         "--check",
         action="store_true",
-        help="exit with 1 and name every ratio that misses its bound",
+        help="exit with code 1 if a ratio misses its bound, and list those ratios",
     )
-    bench.add_argument("--json", action="store_true", help="print JSON and nothing else")
-    bench.add_argument("--out", type=Path, help="write results.json, figures and report.html there")
-    bench.add_argument("--threads", type=int, help="of torch (default: as torch chooses)")
+    bench.add_argument("--json", action="store_true", help="print only JSON")
+    bench.add_argument(
+        "--out", type=Path, help="directory for results.json, figures and report.html"
+    )
+    bench.add_argument(
+        "--threads", type=int, help="number of threads of torch (default: torch's choice)"
+    )
     bench.add_argument(
         "--shape",
         "--target",
         action="append",
         default=[],
         metavar="SHAPE",
-        help="only on graphs of this shape, such as 3-d of scale, or with this target of learning; "
+        help="only graphs of this shape, such as 3-d for scale, or this target for learning; "
         "may be given several times",
     )
     learning = bench.add_argument_group("learning")
-    learning.add_argument("--source", help="a folder that has QM9 (default: as for symgnn train)")
-    learning.add_argument("--molecules", type=int, help="how many to train on (default: 10000)")
+    learning.add_argument("--source", help="folder with QM9 (default: as for symgnn train)")
     learning.add_argument(
-        "--minutes", type=float, help="of processor time, of each training (default: 2)"
+        "--molecules", type=int, help="number of training molecules (default: 10000)"
+    )
+    learning.add_argument(
+        "--minutes", type=float, help="processor time of each training (default: 2)"
     )
     learning.add_argument(
         "--network",
         action="append",
         dest="networks",
         metavar="NETWORK",
-        help="only this one; may be given several times",
+        help="train only this network; may be given several times",
     )
     bench.add_argument(
-        "--quick", action="store_true", help="small graphs, two rounds: to see that it works"
+        "--quick", action="store_true", help="small graphs and two rounds, to test the command"
     )
     return bench
 

@@ -14,19 +14,25 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     data = commands.add_parser("data", help="list, get, check, make and show the datasets")
     actions = data.add_subparsers(dest="action", metavar="ACTION")
     place = argparse.ArgumentParser(add_help=False)
-    place.add_argument("--root", type=Path, help="where data are kept (default ~/.cache/symgnn)")
+    place.add_argument("--root", type=Path, help="folder of the data (default ~/.cache/symgnn)")
     choice = argparse.ArgumentParser(add_help=False, parents=[place])
-    choice.add_argument("name", help="which dataset; symgnn data list names them")
+    choice.add_argument("name", help="name of the dataset; symgnn data list shows all")
     choice.add_argument(
-        "--from", dest="source", metavar="PATH", help="a file or folder that has it, or sample"
+        "--from",
+        dest="source",
+        metavar="PATH",
+        help="file or folder with the dataset, or sample for the few graphs in the package",
     )
     how = argparse.ArgumentParser(add_help=False, parents=[choice])
     how.add_argument(
-        "--limit", metavar="N", help="graphs of each split at most: N, or three as N,N,N"
+        "--limit", metavar="N", help="maximum number of graphs of each split: N, or N,N,N"
     )
-    how.add_argument("--seed", type=int, help="of splits or of what is drawn at random")
+    how.add_argument("--seed", type=int, help="seed of the splits or of generated graphs")
     how.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="number of processes (default: all cores)",
     )
     how.add_argument(
         "--set",
@@ -35,14 +41,16 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="another option of the dataset, such as source=generated; may be given several times",
     )
-    actions.add_parser("list", parents=[place], help="name the datasets, and which are here")
-    actions.add_parser("get", parents=[choice], help="download it, or take it from PATH")
+    actions.add_parser("list", parents=[place], help="list the datasets and their files on disk")
+    actions.add_parser("get", parents=[choice], help="download a dataset, or copy it from PATH")
     actions.add_parser("check", parents=[how], help="check files, splits and every graph")
-    actions.add_parser("make", parents=[how], help="prepare or generate its graphs")
-    show = actions.add_parser("show", parents=[choice], help="draw one of its graphs")
-    show.add_argument("index", nargs="?", type=int, default=0, help="which one (default 0)")
+    actions.add_parser("make", parents=[how], help="prepare or generate the graphs of a dataset")
+    show = actions.add_parser("show", parents=[choice], help="draw a graph of a dataset")
+    show.add_argument(
+        "index", nargs="?", type=int, default=0, help="number of the graph (default 0)"
+    )
     show.add_argument("--split", default="train", help="train, validation or test")
-    show.add_argument("--out", type=Path, help="the picture (default NAME-INDEX.png)")
+    show.add_argument("--out", type=Path, help="file of the picture (default NAME-INDEX.png)")
     return data
 
 

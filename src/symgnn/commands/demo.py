@@ -8,7 +8,7 @@ import argparse
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     return commands.add_parser(
-        "demo", help="build each block, apply it to the five solids, measure its symmetry"
+        "demo", help="build each block, apply it to the five Platonic solids, measure its symmetry"
     )
 
 

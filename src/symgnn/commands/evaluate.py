@@ -8,15 +8,15 @@ from pathlib import Path
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
-    evaluate = commands.add_parser("evaluate", help="measure a run on the graphs of its dataset")
-    evaluate.add_argument("directory", metavar="run", type=Path, help="what symgnn train wrote")
+    evaluate = commands.add_parser("evaluate", help="evaluate a run on the graphs of its dataset")
+    evaluate.add_argument("directory", metavar="run", type=Path, help="directory of the run")
     evaluate.add_argument(
         "--split",
         action="append",
         choices=("train", "validation", "test"),
-        help="may be given several times (default test)",
+        help="split to evaluate; may be given several times (default test)",
     )
-    evaluate.add_argument("--out", type=Path, help="a JSON file (default: metrics.json of the run)")
+    evaluate.add_argument("--out", type=Path, help="JSON file (default: metrics.json of the run)")
     add_data(evaluate)
     return evaluate
 
@@ -24,7 +24,7 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
 def add_data(command: argparse.ArgumentParser) -> None:
     """Where the files of a run are now."""
     command.add_argument(
-        "--data", type=Path, help="where the files that the run was trained on are, if they moved"
+        "--data", type=Path, help="new place of the training files, if they have moved"
     )
 
 

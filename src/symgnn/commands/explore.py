@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     explore = commands.add_parser(
-        "explore", help="a local page: move a shape, and see which networks notice"
+        "explore", help="local page: transform a shape and see which networks change their output"
     )
     explore.add_argument(
-        "target", nargs="?", type=Path, metavar="RUN", help="a run of symgnn train, to watch too"
+        "target", nargs="?", type=Path, metavar="RUN", help="run of symgnn train to add to the page"
     )
     explore.add_argument(
         "--data",
         type=Path,
-        help="a file with a structure, as symgnn.data.read reads; for a run, else of its test set",
+        help="file with a structure, in a format of symgnn.data.read (for a run, default: a graph "
+        "of its test set)",
     )
     explore.add_argument(
-        "--radius", type=float, help="join nodes up to this distance; else the file's own edges"
+        "--radius",
+        type=float,
+        help="join nodes up to this distance (default: the edges of the file)",
     )
-    explore.add_argument("--port", type=int, default=8050, help="of the page (default 8050)")
+    explore.add_argument("--port", type=int, default=8050, help="port of the page (default 8050)")
     return explore
 
 

@@ -8,12 +8,18 @@ from pathlib import Path
 
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
-    export = commands.add_parser("export", help="a trained network as a file that needs no symgnn")
-    export.add_argument("directory", metavar="run", type=Path, help="what symgnn train wrote")
-    export.add_argument("out", type=Path, help="the program, such as model.pt2")
-    export.add_argument("--seed", type=int, help="which initialisation (default: the first)")
+    export = commands.add_parser(
+        "export", help="export a trained network as a program that runs without symgnn"
+    )
+    export.add_argument("directory", metavar="run", type=Path, help="directory of the run")
+    export.add_argument("out", type=Path, help="file of the program, such as model.pt2")
     export.add_argument(
-        "--aoti", action="store_true", help="compiled by AOTInductor; needs a C++ compiler"
+        "--seed", type=int, help="seed whose network is exported (default: the first)"
+    )
+    export.add_argument(
+        "--aoti",
+        action="store_true",
+        help="compile the program with AOTInductor, which needs a C++ compiler",
     )
     return export
 

@@ -12,19 +12,21 @@ from symgnn.commands.evaluate import add_data
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     predict = commands.add_parser("predict", help="predict with a run, for files or a split")
-    predict.add_argument("directory", metavar="run", type=Path, help="what symgnn train wrote")
+    predict.add_argument("directory", metavar="run", type=Path, help="directory of the run")
     predict.add_argument(
-        "files", nargs="*", help="files as the run was trained on, or SMILES of molecules"
+        "files", nargs="*", help="files in a format of the training files, or SMILES of molecules"
     )
     predict.add_argument(
-        "--split", choices=("train", "validation", "test"), help="graphs of the run's dataset"
+        "--split",
+        choices=("train", "validation", "test"),
+        help="predict this split of the run's dataset instead of files",
     )
-    predict.add_argument("--out", type=Path, help="the CSV (default: predictions.csv of the run)")
+    predict.add_argument("--out", type=Path, help="CSV file (default: predictions.csv of the run)")
     predict.add_argument(
         "--on-error",
         choices=("raise", "skip"),
         default="raise",
-        help="leave out what cannot be read, and say what and why (default: raise)",
+        help="stop at a file that cannot be read (raise, default), or skip it and print the reason",
     )
     add_data(predict)
     return predict

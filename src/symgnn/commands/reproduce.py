@@ -11,29 +11,33 @@ from symgnn._argument_checks import check_count
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     reproduce = commands.add_parser(
-        "reproduce", help="run one of the paper's tables and print it beside the paper's numbers"
+        "reproduce", help="run one of the paper's experiments and compare with the paper's numbers"
     )
-    reproduce.add_argument("name", nargs="?", help="which one; --list names them")
-    reproduce.add_argument("--list", action="store_true", help="name what can be reproduced")
+    reproduce.add_argument("name", nargs="?", help="name of the experiment; --list shows all")
+    reproduce.add_argument("--list", action="store_true", help="list the experiments")
     reproduce.add_argument(
         "--protocol",
         choices=("cpu", "paper"),
-        help="of the datasets and step-time: sized for hours of a core (cpu, default), or all as "
+        help="for datasets and step-time: sized for hours on one core (cpu, default), or as "
         "published, for a GPU",
     )
     reproduce.add_argument(
         "--source",
         metavar="PATH",
-        help="a folder that has the dataset (default: SYMGNN_DATA, the cache, or a download); "
-        "sample: the few graphs that come with symgnn; of tsp also generated",
+        help="folder with the dataset (default: SYMGNN_DATA, the cache, or a download); "
+        "sample: the few graphs in the package; for tsp also: generated",
     )
     reproduce.add_argument(
-        "--limit", type=int, help="graphs of each split (default: as in the protocol)"
+        "--limit", type=int, help="maximum number of graphs of each split (default: the protocol's)"
     )
     reproduce.add_argument(
-        "--seeds", type=int, help="initialisations (default: as in the protocol; polytopes 10)"
+        "--seeds",
+        type=int,
+        help="number of initialisations (default: the protocol's; polytopes 10)",
     )
-    reproduce.add_argument("--epochs", type=int, help="default: as in the protocol; polytopes 1000")
+    reproduce.add_argument(
+        "--epochs", type=int, help="number of epochs (default: the protocol's; polytopes 1000)"
+    )
     reproduce.add_argument(
         "--rows",
         action="append",
@@ -45,36 +49,36 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         choices=("random", "one marked", "half marked", "constant"),
         nargs="?",
         const="random",
-        help="give the nodes of polytopes features: two random numbers (default), a mark on one "
+        help="node features of the polytopes: two random numbers (default), a mark on one "
         "vertex or on half of them, or a constant",
     )
     reproduce.add_argument(
         "--reading",
         type=Path,
         metavar="FILE",
-        help="of the polytope tables: the best reading of a results.json of polytopes-readings "
-        "(default: the one that symgnn comes with)",
+        help="for the polytope tables: results.json of polytopes-readings, whose best reading is "
+        "used (default: symgnn's own)",
     )
     reproduce.add_argument(
         "--join",
         type=Path,
         action="append",
         metavar="FILE",
-        help="a results.json of the same experiment and options: its rows are shown and judged "
-        "with those that are run now (those it lacks, or --rows); each row says its commit; may be "
-        "given several times",
+        help="results.json of the same experiment and options: only the rows that it lacks (or "
+        "those of --rows) are run, and all are shown and judged together; may be given several "
+        "times",
     )
     reproduce.add_argument(
-        "--jobs", type=int, help="rows at once (default: as many as there are cores)"
+        "--jobs", type=int, help="number of rows to run at once (default: the number of cores)"
     )
     reproduce.add_argument(
         "--engine",
         choices=("local", "ray"),
         default="local",
-        help="where rows run: in processes here (local, default) or on a Ray cluster",
+        help="run rows in local processes (local, default) or on a Ray cluster",
     )
     reproduce.add_argument(
-        "--out", type=Path, default=Path("results"), help="where to write (default results)"
+        "--out", type=Path, default=Path("results"), help="output directory (default results)"
     )
     return reproduce
 

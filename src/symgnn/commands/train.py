@@ -10,23 +10,27 @@ from pathlib import Path
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     train = commands.add_parser(
-        "train", help="train on a dataset or your own files, as a YAML file says"
+        "train", help="train on a dataset or your own files, configured by a YAML file"
     )
-    train.add_argument("config", type=Path, help="the YAML file, or the directory of a run")
+    train.add_argument("config", type=Path, help="YAML file, or the directory of a run")
     train.add_argument(
         "changes",
         nargs="*",
         default=[],
         metavar="key=value",
-        help="over the file, such as model.hidden=64",
+        help="overrides a value of the file, such as model.hidden=64",
     )
     train.add_argument(
-        "--out", type=Path, help="the directory of the run (default: runs/ and the file's name)"
+        "--out", type=Path, help="directory of the run (default: runs/ and the file's name)"
     )
-    train.add_argument("--resume", action="store_true", help="go on with the run that is there")
-    train.add_argument("--seeds", type=int, help="initialisations, as train.seeds")
-    train.add_argument("--folds", type=int, help="cross-validation, as data.folds")
-    train.add_argument("--devices", type=int, help="processes or GPUs, as train.devices")
+    train.add_argument("--resume", action="store_true", help="continue the run in the directory")
+    train.add_argument("--seeds", type=int, help="number of initialisations (sets train.seeds)")
+    train.add_argument(
+        "--folds", type=int, help="number of folds for cross-validation (sets data.folds)"
+    )
+    train.add_argument(
+        "--devices", type=int, help="number of processes or GPUs (sets train.devices)"
+    )
     return train
 
 
