@@ -255,7 +255,7 @@ def test_what_is_said_of_outputs_is_believed_and_checked() -> None:
     assert not wrong.holds("rotations")
     assert wrong.outputs[0].known == "told"
     for outputs, message in (
-        ("vektor", "outputs: 'output' is said to be 'vektor'; did you mean 'vector'"),
+        ("vektor", "outputs: 'output' is declared as 'vektor'; did you mean 'vector'"),
         ("vector per edge", "cannot be 'vector per edge' by its shape"),
         ({"force": "vector"}, "the model gives no 'force'; choose from output"),
     ):

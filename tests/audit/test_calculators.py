@@ -185,4 +185,4 @@ def test_command_audits_a_potential_by_its_atoms(
     for name in ("forces", "stress", "lattice shifts", "equivalent cells", "supercell"):
         assert f"- {name}: yes" in said, said
     assert main([*command, "--radius", "3"]) == 2
-    assert "a potential joins atoms by itself" in capsys.readouterr().err
+    assert "a potential builds its own edges" in capsys.readouterr().err

@@ -154,7 +154,7 @@ def test_tensors_in_other_dimensions(n: int) -> None:
     assert report.holds("E(n)"), report
     with pytest.raises(ValueError, match=f"has {n} dimensions and irreps are those of O"):
         few(inertia, Data(pos=pos), outputs="1x2e")
-    with pytest.raises(ValueError, match="pseudovectors have 3"):
+    with pytest.raises(ValueError, match="pseudovectors exist in 3"):
         few(inertia, Data(pos=pos), outputs="pseudovector")
 
 
@@ -163,7 +163,7 @@ def test_tensors_in_other_dimensions(n: int) -> None:
     [
         ("voight", "did you mean 'voigt'"),
         ("1x2e", r"cannot be '1x2e' by its shape \[3, 3\]"),
-        ("tensor per atom", "is said to be per 'atom'"),
+        ("tensor per atom", "is declared per 'atom'"),
     ],
 )
 def test_wrong_types_are_one_clear_line(outputs, message) -> None:
@@ -219,7 +219,7 @@ def test_declared_inputs_move() -> None:
         ({"spun": "vector"}, "inputs: 'spun' is not an attribute of the data"),
         ({"h": "1x2e"}, "inputs: 'h' has 9 columns, which are no 1x2e in 3 dimensions, of 5 each"),
         ({"h": "vecter"}, "did you mean 'vector'"),
-        ({"spin": "coordinates"}, "only pos moves as coordinates"),
+        ({"spin": "coordinates"}, "but only pos can be"),
     ],
 )
 def test_wrong_inputs_are_one_clear_line(inputs, message) -> None:

@@ -85,7 +85,7 @@ def test_a_page_takes_no_quick_results(made_up, tmp_path: Path, capsys) -> None:
     assert "Not measured yet." in other.read_text()
     assert not (tmp_path / "pictures").exists()
     assert document([str(tmp_path), str(page)]) == 2
-    assert "angles: is of a quick run" in capsys.readouterr().err
+    assert "angles: is from a run with --quick" in capsys.readouterr().err
     module.run_suites(["angles"], out=tmp_path)
     assert document([str(tmp_path), str(tmp_path / "none.md")]) == 2
     assert "No such file" in capsys.readouterr().err

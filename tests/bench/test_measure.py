@@ -64,7 +64,7 @@ def test_times_are_those_of_the_functions() -> None:
 
 
 def test_a_child_that_dies_is_reported() -> None:
-    with pytest.raises(MissingError, match="its process was ended"):
+    with pytest.raises(MissingError, match="its process was killed"):
         in_child(os._exit, 1)
 
 

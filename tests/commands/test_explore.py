@@ -31,7 +31,7 @@ def test_a_run_is_watched_on_its_own_data(tmp_path: Path) -> None:
     larger = stage.scene(name, {"scale": 1.0}).reactions[0]
     assert turned.name == "mine (yours)"
     assert (turned.verdict, larger.verdict) == ("kept", "changes")
-    with pytest.raises(ValueError, match="--radius: a run has edges of its own"):
+    with pytest.raises(ValueError, match="--radius: a run builds edges as in its training"):
         stage_of(tmp_path / "mine", None, radius=2.0)
 
 
@@ -58,6 +58,6 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert lines[2] == "symgnn: --port: is 70000; give a number from 0 to 65535"
     assert lines[3].startswith(f"symgnn: --data: {damaged}, frame 0: begins with 'hello'")
     assert "on_error" not in lines[3]  # an option of `read` that the command has not
-    assert lines[4] == "symgnn: --radius: joins the nodes of a structure; give it with --data"
+    assert lines[4] == "symgnn: --radius: applies to a structure of --data; add --data FILE"
     assert lines[5] == "symgnn: --radius: is -1; give a number above 0"
-    assert lines[6].endswith("leave --data out")
+    assert lines[6].endswith("remove --data")

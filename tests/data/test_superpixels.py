@@ -113,7 +113,7 @@ def test_sides_of_different_length() -> None:
 @pytest.mark.parametrize(
     ("image", "segments", "message"),
     [
-        (np.zeros((4, 4, 2)), 5, r"image: shape \(4, 4, 2\) is not possible; pass \[H, W\]"),
+        (np.zeros((4, 4, 2)), 5, r"image: has shape \(4, 4, 2\); pass \[H, W\]"),
         (np.zeros(4), 5, r"image: shape \(4,\) is not possible"),
         (np.zeros((0, 4)), 5, r"image: shape \(0, 4\) is not possible"),
         (np.full((4, 4), 7.0), 5, "image: values are not in 0 to 255"),

@@ -226,9 +226,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["mnist", "--rows", "egnn"], "no row of mnist is 'egnn'"),
         (["mnist", "--limit", "0"], "--limit: is 0"),
-        (["mnist", "--node-features"], "--node-features: cannot be used here"),
-        (["polytopes-3d", "--source", "sample"], "--source: cannot be used here"),
-        (["step-time", "--seeds", "2"], "--seeds: cannot be used here"),
+        (["mnist", "--node-features"], "--node-features: is not an option of this experiment"),
+        (["polytopes-3d", "--source", "sample"], "--source: is not an option of this experiment"),
+        (["step-time", "--seeds", "2"], "--seeds: is not an option of this experiment"),
         (["mnist", "--source", "nowhere"], "nowhere: is not there"),
     ],
 )

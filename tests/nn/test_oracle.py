@@ -112,7 +112,7 @@ def test_last_maps_folded_into_the_next_layer(architecture: str, aggregation: st
 def test_coordinate_maps(architecture: str, coordinate_map: str, task: str) -> None:
     case = Case(architecture, "mean", task, coordinate_map, "wheel", layers=3, seed=11)
     if not case.valid:
-        with pytest.raises(ValueError, match="come out as they went in"):
+        with pytest.raises(ValueError, match="would equal the input coordinates"):
             case.model()
         return
     expected = check(case)

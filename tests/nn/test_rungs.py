@@ -131,7 +131,7 @@ def test_another_axis_is_kept_measured_and_declared(axis):
 
 def test_one_axis_only():
     spec = DGN.replace(name="two", edge=[e, v.source, v.target, along(), along((1, 0, 0)), u])
-    with pytest.raises(ValueError, match="axis: two reads along 2 of them; give one"):
+    with pytest.raises(ValueError, match="axis: two reads along 2 different axes; use one"):
         build(spec)
     data = graph(generic_edges(), 2, 0)
     with pytest.raises(ValueError, match=r"axis: is \(0.0, 0.0, 1.0\); give 2 numbers"):

@@ -100,7 +100,7 @@ def test_other_data_are_refused(change, run: Path, capsys: pytest.CaptureFixture
     change(run.parent / "D")
     train = ("train", run.parent / "c.yaml", "--resume", "--out", run)
     for command in (train, ("evaluate", run), ("predict", run, "--split", "test")):
-        assert "data: are not those that the run was trained on" in said(capsys, *command)
+        assert "data: differ from the training data of the run" in said(capsys, *command)
     assert content(run) == before
     molecules(run.parent / "D")
     (run.parent / "D" / "n.xyz").unlink(missing_ok=True)
@@ -110,8 +110,8 @@ def test_other_data_are_refused(change, run: Path, capsys: pytest.CaptureFixture
 def test_other_classes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = trained(tmp_path, labels="bc")
     molecules(tmp_path / "D", labels="zc")
-    assert "data: are not those" in said(capsys, "evaluate", run)
-    assert "data: are not those" in said(
+    assert "data: differ from" in said(capsys, "evaluate", run)
+    assert "data: differ from" in said(
         capsys, "train", tmp_path / "c.yaml", "--resume", "--out", run
     )
     assert symgnn.load(run).task.classes == ("b", "c")
@@ -120,14 +120,14 @@ def test_other_classes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_data_that_moved(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = run.parent / "elsewhere"
     (run.parent / "D").rename(there)
-    assert "data.path: there is no" in said(capsys, "evaluate", run)
+    assert "no longer exists; give its new place with --data" in said(capsys, "evaluate", run)
     assert main(["evaluate", str(run), "--data", str(there)]) == 0
     predict = ["predict", str(run), "--split", "test", "--data", str(there)]
     assert main(predict) == 0
     changed = f"data.path={there}"
     assert main(["train", str(run.parent / "c.yaml"), changed, "--resume", "--out", str(run)]) == 0
     change_numbers(there)
-    assert "data: are not those" in said(capsys, "evaluate", run, "--data", there)
+    assert "data: differ from" in said(capsys, "evaluate", run, "--data", there)
 
 
 # ------------------------------------------------------------------ its model
@@ -242,7 +242,7 @@ def test_elements_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
             loaded.predict(given)
     with pytest.raises(ValueError, match=r"^data: there are no graphs"):
         loaded.predict([])
-    with pytest.raises(ValueError, match=r"^pos: a graph has none"):
+    with pytest.raises(ValueError, match=r"^pos: a graph has no pos"):
         loaded.predict(Data(x=torch.rand(3, 2)))
 
 

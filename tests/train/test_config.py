@@ -61,7 +61,7 @@ def test_changes_go_over_the_file_and_into_it(tmp_path: Path) -> None:
         ("model.hidden=x", "model.hidden: is 'x'; give a whole number of at least 1"),
         ("model.block=dgm", "model.block: 'dgm' is not known; did you mean 'dgn'?"),
         ("model.velocity=true", "model.velocity: is not known"),  # EGNN's, not DGN's
-        ("model.outputs=3", "model.outputs: is found in the data; leave it out"),
+        ("model.outputs=3", "model.outputs: is inferred from the data; remove it"),
         ("model.aggregation=summ", "model.aggregation: 'summ' is not known; did you mean 'sum'?"),
         ("model.scaling=2", "model.scaling: DGN does not scale its coordinates"),
         ("train.epoch=3", "train.epoch: is not known; did you mean 'epochs'?"),

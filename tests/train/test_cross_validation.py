@@ -122,7 +122,7 @@ def test_finished_folds_are_skipped(whole: Path, folder: Path, tmp_path: Path, m
         return train(config, directory, **options)
 
     monkeypatch.setattr(cross_validation, "train", noted)
-    with pytest.raises(ValueError, match=r"^--out: .* has a run; give --resume"):
+    with pytest.raises(ValueError, match=r"^--out: .* contains a run; give --resume"):
         train_folds(config(folder), out)
     assert train_folds(config(folder), out, resume=True) is not None
     assert trained == ["fold-2", "fold-3"]
@@ -165,7 +165,7 @@ def test_what_is_refused(whole: Path, folder: Path, tmp_path: Path, capsys) -> N
     pos = np.random.default_rng(1).normal(size=(COUNT, 4, 3))
     patient = np.arange(COUNT) // 3
     np.savez(moved / "clouds.npz", pos=pos, energy=pos[:, 0, 0], patient=patient)
-    with pytest.raises(ValueError, match=r"^data: are not those that the run was trained on"):
+    with pytest.raises(ValueError, match=r"^data: differ from the training data of the run"):
         train_folds(config(moved), out, resume=True)
     assert main(["evaluate", str(out)]) == 2
     assert "has a run for each fold; give one of them" in capsys.readouterr().err
@@ -177,7 +177,7 @@ def test_what_is_refused(whole: Path, folder: Path, tmp_path: Path, capsys) -> N
         ("data.folds=1", r"^data.folds: is 1; give a whole number of at least 2"),
         ("data.folds=yes", r"^data.folds: is True; give"),
         ("data.folds=7", r"^data.folds: is 7, but there are 6 groups"),
-        ("data.fractions=[0.8,0.1,0.1]", r"^data.fractions: folds have their own sizes"),
+        ("data.fractions=[0.8,0.1,0.1]", r"^data.fractions: folds define the parts"),
         ("data.split.column=patien", r"^data.split.column: 'patien' is not a column"),
         ("data.split.by=grop", r"^data.split.by: 'grop' is not a way"),
         ("data.split.columns=x", r"^data.split: 'columns' is not a key of split"),

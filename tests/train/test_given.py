@@ -159,10 +159,10 @@ def test_features_with_lengths_are_not_rescaled_silently(tmp_path: Path) -> None
     graph = run.splits().test[0]
     assert run.predict(graph).value.shape[1] == 2
     other = symgnn.data.load("tsp", source="sample", limit=2, distance=True, scale=1.0).test[0]
-    with pytest.raises(ValueError, match=r"^edge_attr: holds lengths, and a graph has pos_scale 1"):
+    with pytest.raises(ValueError, match=r"^edge_attr: holds lengths, but a graph has pos_scale 1"):
         run.predict(other)
     del other.pos_scale
-    with pytest.raises(ValueError, match=r"^edge_attr: holds lengths, and a graph has no pos_sca"):
+    with pytest.raises(ValueError, match=r"^edge_attr: holds lengths, but a graph has no pos_sca"):
         run.predict(other)
 
 
@@ -182,5 +182,5 @@ def test_units_that_are_not_known(tmp_path: Path) -> None:
     graph = run.read(folder / "m0.extxyz")[0]
     torch.testing.assert_close(run.predict(graph).value, expected)
     del graph.pos_scale
-    with pytest.raises(ValueError, match=r"^pos: of a graph without pos_scale.*files in bohr"):
+    with pytest.raises(ValueError, match=r"^pos: the graph has no pos_scale.*files in bohr"):
         run.predict(graph)

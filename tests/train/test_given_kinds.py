@@ -115,7 +115,7 @@ def test_points_are_no_meshes(of_meshes: Path, tmp_path: Path) -> None:
             run.predict(given)
         assert "cloud" in str(error.value)
         assert "\n" not in str(error.value)
-    with pytest.raises(ValueError, match="edges: is 'mesh', but it has no faces"):
+    with pytest.raises(ValueError, match="edges: is 'mesh', but the structure has no faces"):
         symgnn.data.read(cloud, **run.record["about"]["read"])
     chosen = run.read(cloud, k=8), symgnn.data.read(cloud, k=8)  # whoever says so gets them
     torch.testing.assert_close(run.predict(chosen[0]).value, run.predict(chosen[1]).value)

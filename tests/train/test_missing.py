@@ -111,7 +111,7 @@ def test_labels_to_train_on() -> None:
     given = masked(solids())
     for graph in given.train:
         graph.y[:, 1] = torch.nan
-    with pytest.raises(ValueError, match=r"^data: no graph to train on has a label of 'charge'"):
+    with pytest.raises(ValueError, match=r"^data: no training graph has a label of 'charge'"):
         measure(given)
     given = masked(solids(level="graph"))
     given = Splits(given.train[:2], given.train[2:3], given.train, given.task, 1.0, given.about)

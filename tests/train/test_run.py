@@ -218,7 +218,9 @@ def test_balanced_classes_and_other_losses_train(tmp_path: Path) -> None:
 def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
     trained(tmp_path)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    with pytest.raises(ValueError, match="has a run; give --resume to go on, or another --out"):
+    with pytest.raises(
+        ValueError, match="contains a run; give --resume to continue it, or another --out"
+    ):
         train(config(), tmp_path)
     with pytest.raises(ValueError, match=r"model.hidden: is 5, but the run in .* has 4"):
         train(config("model.hidden=5"), tmp_path, resume=True)
@@ -341,7 +343,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert symgnn.load(run).config.train.seeds == 2
 
     assert main(["train", str(file), "train.epochs=2", "--seeds", "2", "--out", str(run)]) == 2
-    assert capsys.readouterr().err.endswith("give --resume to go on, or another --out\n")
+    assert capsys.readouterr().err.endswith("give --resume to continue it, or another --out\n")
     assert main(["train", str(run), "--resume"]) == 0
     assert main(["predict", str(run)]) == 2
     assert "give either files or --split" in capsys.readouterr().err

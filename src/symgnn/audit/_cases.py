@@ -54,7 +54,7 @@ class Case:
         if element is None:
             return graph
         if "edge_shift" in graph and element.name not in (*AFFINE_KINDS, "permutation"):
-            raise Undefined("it does not map a periodic cell to one")
+            raise Undefined("it does not map a periodic cell to a periodic cell")
         out = element.apply(graph)
         for key in OF_GRAPHS:
             if key in graph:
@@ -75,7 +75,7 @@ class Case:
         place, value = name.place(graph), graph[name.key]
         rows = 1 if value.dim() == 1 else len(value)
         if place != "node" and self.kind not in (*UNIFORM, "torsion" if place == "edge" else ""):
-            raise Undefined(f"it does not say how {name}, which belongs to no node, turns")
+            raise Undefined(f"it does not define how {name}, which belongs to no node, transforms")
         linear = linear_part(element, graph.pos)
         if place == "edge":
             return linear[graph.edge_index[1]]
@@ -107,7 +107,8 @@ class Case:
         """The matrix for each row of an output, `[R, n, n]`, before rows are reordered."""
         if place != "node" and self.kind not in (*UNIFORM, "torsion" if place == "edge" else ""):
             raise Undefined(
-                f"it does not say how a vector of {'an' if place == 'edge' else 'a'} {place} turns"
+                f"it does not define how a vector of {'an' if place == 'edge' else 'a'} {place} "
+                "transforms"
             )
         found = []
         for graph, element in zip(self.graphs, self.elements, strict=True):
@@ -124,7 +125,7 @@ class Case:
         if self.kind == "permutation":
             return value
         if self.kind in LOCAL and (self.kind, place) != ("part-motion", "node"):
-            raise Undefined(f"{article(self.kind)} moves the nodes, not space, so not other points")
+            raise Undefined(f"{article(self.kind)} is defined for the nodes, not for other points")
         count = {"node": "num_nodes", "edge": "num_edges"}.get(place)
         sizes = [getattr(graph, count) if count else 1 for graph in self.graphs]
         parts = zip(self.elements, value.split(sizes), strict=True)

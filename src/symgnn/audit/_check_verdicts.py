@@ -86,7 +86,7 @@ def energy_of(session: Session) -> Output:
         raise Skipped("no output is the energy")
     found = (named or scalars)[0]
     if session.at(0, 0)[found.name].numel() != len(session.samples[0].graphs):
-        raise Skipped("the energy has several numbers for a graph")
+        raise Skipped("the energy has several values for a graph")
     return found
 
 
@@ -99,5 +99,5 @@ def trusted(session: Session, output: Output, uncertainties: Sequence[float]) ->
     """The largest uncertainty of derivatives that an output is compared with, if it is small."""
     largest, spread = max(uncertainties), session.spread.get((0, output.name))
     if spread is not None and 5 * largest > ROUGH * float(spread.max()):
-        raise Skipped("the energy is too rough for derivatives by differences")
+        raise Skipped("the energy is not accurate enough for finite differences")
     return largest

@@ -39,7 +39,7 @@ def told(name: str, text: str, options: Sequence[Output], value: Tensor, n: int)
     kind = canonical(kind, name, "outputs", n)
     if place and place not in PLACES:
         raise ValueError(
-            f"outputs: {name!r} is said to be per {place!r}; choose ' per graph', ' per node', "
+            f"outputs: {name!r} is declared per {place!r}; choose ' per graph', ' per node', "
             "' per edge' or ' per pair'"
         )
     named = "tensor" if kind == "symmetric tensor" else kind

@@ -99,7 +99,7 @@ def batch_and_single(session: Session) -> Check:
         if output.place == "graph" and not output.rows and batch[output.name].dim() == 0:
             raise Skipped("the model gives one number for a whole batch")
         if any(one[output.name].dim() == 0 for one in singles):
-            raise Skipped("the model gives a number without an axis of graphs")
+            raise Skipped("the output has no axis for the graphs of a batch")
         wanted = torch.cat([one[output.name] for one in singles])
         found = batch[output.name]
         text = f"{output.name!r} of {len(parts)} graphs in a batch against one by one"
@@ -116,7 +116,7 @@ def order_in_batch(session: Session) -> Check:
         sizes = [len(one[output.name]) if one[output.name].dim() else 1 for one in singles]
         value = batch[output.name]
         if value.dim() == 0 or len(value) != sum(sizes):
-            raise Skipped("the model gives no rows for the graphs of a batch")
+            raise Skipped("the output has no rows for the graphs of a batch")
         wanted = torch.cat(value.split(sizes)[::-1])
         text = f"{output.name!r} of a batch in the other order"
         checks.append(verdict(session, output, wanted, turned[output.name], text))
@@ -130,7 +130,7 @@ def _batch(session: Session) -> tuple[list[Graph], Values, list[Values]]:
         raise Skipped("a calculator takes one structure at a time")
     graph = sample.shapes[0][0]
     if isinstance(graph, TensorGraph):
-        raise Skipped("the data is no PyG graph, so that it is not known how to batch it")
+        raise Skipped("the data is not a PyG graph, so it cannot be batched")
     others = [s.shapes[0][0] for s in session.samples[1:]]
     other = others[0] if others else sample.shapes[min(1, len(sample.shapes) - 1)][0]
     parts = [graph, other, graph]
@@ -166,7 +166,7 @@ def extensivity(session: Session) -> Check:
     far = 1e3 * cloud_of(graph.pos).radius * random_direction(session.n, generator)
     pair = copies(graph, torch.stack([torch.zeros_like(far), far]))
     if pair is None:
-        raise Skipped("it is not known how to double the graph")
+        raise Skipped("a graph of two copies cannot be built from this data")
     alone = total(session, joined([graph], sample.batched), energy)
     moved = with_pos(graph, graph.pos + far)
     other = total(session, joined([moved], sample.batched), energy)

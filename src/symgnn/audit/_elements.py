@@ -76,7 +76,7 @@ def draw(
     if kind == "rotation" and n == 1:
         raise Undefined("there are no rotations in one dimension")
     if kind in LOCAL and data.edge_index is None:
-        raise Undefined("the data has no edge_index, which says what can move")
+        raise Undefined("the data has no edge_index, which determines the parts that can move")
     if data.num_nodes > SEARCHED.get(kind, data.num_nodes):
         raise Undefined(
             f"the graph has more than {SEARCHED[kind]} nodes, too many to look for {plural(kind)}"
@@ -195,7 +195,7 @@ def linear_part(element: Transformation, pos: Tensor) -> Tensor:
     if isinstance(element, Affine):
         return (element.factor * element.matrix.double()).expand(len(pos), n, n)
     if element.name in ("flex", "redrawing", "angle-flex"):
-        raise Undefined(f"{article(element.name)} does not say how vectors turn")
+        raise Undefined(f"{article(element.name)} does not define how vectors transform")
     at = torch.func.jacrev(lambda point: element(point.unsqueeze(0))[0])
     return torch.func.vmap(at)(pos.double())
 

@@ -117,8 +117,8 @@ def parse_inputs(
         type_ = canonical(str(type_), str(text), "inputs", n)
         if type_ == "coordinates":
             raise ValueError(
-                f"inputs: {text!r} is said to be coordinates; only pos moves as coordinates, so "
-                "declare a vector, or make it of pos in the model"
+                f"inputs: {text!r} is declared as coordinates, but only pos can be; declare it as "
+                "a vector, or compute it from pos in the model"
             )
         if type_ == "invariant":
             continue

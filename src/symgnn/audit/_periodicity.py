@@ -114,7 +114,7 @@ def supercells(session: Session) -> Check:
     graph, key, cell = _periodic(session)
     double = copies(graph, torch.stack([torch.zeros(session.n).double(), cell[0]]), periodic=True)
     if double is None:
-        raise Skipped("it is not known how to double the structure")
+        raise Skipped("a supercell cannot be built from this data")
     wide = cell.clone()
     wide[0] *= 2
     before, after = _run(session, graph), _run(session, _with_cell(double, key, wide))
@@ -132,7 +132,7 @@ def supercells(session: Session) -> Check:
         text = f"{output.name!r} of two cells side by side"
         found.append(verdict(session, output, wanted, after[output.name], text))
     if not found:
-        raise Skipped("no output is an energy, a stress or belongs to nodes")
+        raise Skipped("no output is an energy or a stress or belongs to nodes")
     return worst(found)
 
 

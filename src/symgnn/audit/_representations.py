@@ -82,21 +82,21 @@ def canonical(text: str, name: str, field: str, n: int) -> str:
     if irreps is not None:
         if n != 3:
             raise ValueError(
-                f"{field}: {name!r} is said to be {text!r}, but the data has {n} dimensions and "
+                f"{field}: {name!r} is declared as {text!r}, but the data has {n} dimensions and "
                 "irreps are those of O(3); use vector, tensor or symmetric tensor"
             )
         return "+".join(map(str, irreps))
     if wanted not in TYPES:
         hint = suggestion(wanted, TYPES, cutoff=0.4, listed=True)
         raise ValueError(
-            f"{field}: {name!r} is said to be {text!r}; {hint}, or "
-            "irreps such as '1x0e+1x1o', or 'weight 2' of a conformal field, with ' per graph', "
-            "' per node', ' per edge' or ' per pair' if it is not clear"
+            f"{field}: {name!r} is declared as {text!r}; {hint}, or "
+            "irreps such as '1x0e+1x1o', or 'weight 2' for a conformal field, with ' per graph', "
+            "' per node', ' per edge' or ' per pair' if it is ambiguous"
         )
     if wanted == "pseudovector" and n != 3:
         raise ValueError(
-            f"{field}: {name!r} is said to be a pseudovector, but the data has {n} dimensions; "
-            "pseudovectors have 3"
+            f"{field}: {name!r} is declared as a pseudovector, but the data has {n} dimensions; "
+            "pseudovectors exist in 3"
         )
     return wanted
 
@@ -179,7 +179,7 @@ def _irreps_matrices(irreps: tuple[Irrep, ...], linear: Tensor) -> Tensor:
     if all(irrep.degree == 0 and irrep.parity == 1 for irrep in irreps):
         return out + torch.eye(size, dtype=torch.float64)
     if not is_orthogonal(linear):
-        raise Undefined("it does not say how irreps change, only rotations and reflections do")
+        raise Undefined("it does not define how irreps transform; rotations and reflections do")
     sign = torch.linalg.det(linear).sign()[:, None, None]
     start = 0
     for irrep in irreps:

@@ -148,8 +148,8 @@ class Session:
             same = [o - value for o in others if o is not None and o.shape == value.shape]
             if not same and len(sample.shapes) > 1:
                 raise ValueError(
-                    f"outputs: {output.name!r} has another shape for each shape of the graph; "
-                    "audit a part of it that has not"
+                    f"outputs: the shape of {output.name!r} depends on the geometry of the graph; "
+                    "audit an output with a fixed shape"
                 )
             size = output.peaks(value, self.n)
             moves = [output.deviations(change, self.n) for change in same]

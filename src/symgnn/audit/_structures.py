@@ -61,7 +61,7 @@ def samples_of(data: Any) -> list[Sample]:
     dimensions = {graph.pos.size(1) for sample in samples for graph in sample.graphs}
     if len(dimensions) > 1:
         found = " and ".join(map(str, sorted(dimensions)))
-        raise ValueError(f"data: has graphs in {found} dimensions; audit them apart")
+        raise ValueError(f"data: has graphs in {found} dimensions; audit them separately")
     if len(samples) > 1:
         for k, sample in enumerate(samples):
             nodes = sum(graph.num_nodes for graph in sample.graphs)

@@ -151,7 +151,7 @@ def nequip(model: Any, cutoff: float | None = None) -> Adapted:
     metadata = getattr(model, "metadata", {})
     radius = float(cutoff or metadata.get("r_max") or getattr(model, "r_max", None) or 0.0)
     if radius <= 0:
-        raise ValueError("cutoff: the model does not say its r_max; pass cutoff")
+        raise ValueError("cutoff: is missing, and the model has no r_max; pass cutoff=...")
     names = list(getattr(model, "type_names", []))
 
     def call(

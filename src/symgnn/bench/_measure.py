@@ -116,7 +116,7 @@ def in_child(function: Callable[..., T], *args: Any) -> T:
         try:
             return pool.submit(_limited, function, *args).result()
         except BrokenProcessPool:
-            raise MissingError("its process was ended, most likely for want of memory") from None
+            raise MissingError("its process was killed, probably for lack of memory") from None
 
 
 def _limited(function: Callable[..., T], *args: Any) -> T:
@@ -178,6 +178,6 @@ def _peak_of_usage() -> int:
     try:
         import resource
     except ImportError:
-        raise MissingError("the peak of memory is not known on this system") from None
+        raise MissingError("peak memory cannot be measured on this system") from None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -73,7 +73,7 @@ def rewrite(directory: Path, page: Path) -> None:
     for suite in results["suites"]:
         if suite["quick"]:
             raise ValueError(
-                f"{suite['name']}: is of a quick run, which means nothing; run it whole"
+                f"{suite['name']}: is from a run with --quick; run it again without --quick"
             )
     pictures = pictures_by("symgnn.bench._figures", results) or []
     text = written(text, results, pictures)

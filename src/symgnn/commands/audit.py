@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         return _rerun(model, options.rerun)
     if energies:
         if options.radius is not None:
-            raise ValueError("--radius: a potential joins atoms by itself; leave it out")
+            raise ValueError("--radius: a potential builds its own edges; remove --radius")
         data = _atoms(trained, options.data)
     elif trained is not None:
         data = trained.example(options.data)

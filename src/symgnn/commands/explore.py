@@ -58,7 +58,7 @@ def stage_of(target: Path | None, file: Path | None, radius: float | None = None
 
     if target is None and file is None:
         if radius is not None:
-            raise ValueError("--radius: joins the nodes of a structure; give it with --data")
+            raise ValueError("--radius: applies to a structure of --data; add --data FILE")
         return Stage()
     if target is None:
         from symgnn.graphs import RadiusGraph
@@ -73,12 +73,12 @@ def stage_of(target: Path | None, file: Path | None, radius: float | None = None
     from symgnn.train import load
 
     if radius is not None:
-        raise ValueError("--radius: a run has edges of its own; leave it out")
+        raise ValueError("--radius: a run builds edges as in its training; remove --radius")
     trained = load(target)
     if file is not None and "read" not in trained.record.get("about", {}):
         raise ValueError(
-            f"--data: {target} was not trained on files, so {file.name} cannot be read as its "
-            "graphs were; leave --data out"
+            f"--data: {target} was not trained on files, so {file.name} cannot be read in the form "
+            "of its graphs; remove --data"
         )
     data = trained.example(file)
     data = data.apply(lambda t: t.to(torch.float64) if t.is_floating_point() else t)

@@ -46,9 +46,9 @@ def run(options: argparse.Namespace) -> int:
     if bool(options.files) == bool(options.split):
         raise ValueError("predict: give either files or --split, such as --split test")
     if options.data is not None and not options.split:
-        raise ValueError("--data: is for --split; files are given by themselves")
+        raise ValueError("--data: applies to --split only; remove it")
     if options.on_error == "skip" and options.split:
-        raise ValueError("--on-error: is for files; leave it out with --split")
+        raise ValueError("--on-error: applies to files only; remove it, or remove --split")
     trained = load(options.directory)
     out = options.out or options.directory / "predictions.csv"
     check_writable(out)

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
             console.print(f"[bold]{name}[/]  {title}")
         return 0
     if options.name is None:
-        raise ValueError(f"reproduce: which one? choose from {', '.join(REPRODUCIBLE)}")
+        raise ValueError(f"reproduce: the name is missing; choose from {', '.join(REPRODUCIBLE)}")
     for field in ("seeds", "epochs", "limit", "jobs"):
         value = getattr(options, field)
         if value is not None:

@@ -91,7 +91,7 @@ def simulate_charged(
     dimension = check_count("dimension", dimension, 1)
     for part in seed if isinstance(seed, Sequence) else (seed,):
         if check_count("seed", part, 0) >= 2**32:
-            raise ValueError(f"seed: {part} is not possible; pass an integer below 2**32")
+            raise ValueError(f"seed: is {part}; pass an integer below 2**32")
     drawn, normal = np.random.RandomState(seed), np.empty((count, 2, dimension, particles))
     charge = np.empty((count, particles))
     for number in range(-skip, count):
@@ -159,7 +159,7 @@ def integrate_charged(
     listed = frames if isinstance(frames, Sequence) else ()
     wanted = [check_count("frames", frame, 0) for frame in listed]
     if not wanted or any(first >= second for first, second in pairwise(wanted)):
-        raise ValueError(f"frames: {frames!r} is not possible; pass a list of rising integers")
+        raise ValueError(f"frames: is {frames!r}; pass a list of increasing integers")
     check_positive("step", step, f"such as {STEP}")
 
     # trajectories last, [N, n, T], so that each operation runs over contiguous memory
@@ -349,7 +349,7 @@ def _array(value: Tensor) -> np.ndarray:
 def _check_state(pos: Tensor, vel: Tensor, charge: Tensor) -> None:
     if pos.dim() != 3 or 0 in pos.shape:
         shape = tuple(pos.shape)
-        raise ValueError(f"pos: shape {shape} is not possible; pass [T, N, n], each at least 1")
+        raise ValueError(f"pos: has shape {shape}; pass [T, N, n], each at least 1")
     for name, value, needed in (("vel", vel, pos.shape), ("charge", charge, pos.shape[:2])):
         if value.shape != needed:
             shape = tuple(value.shape)

@@ -95,7 +95,7 @@ def load_qm9(
     molecules, origin = read_molecules(source, root=root, progress=progress)
     parts = split(len(molecules["n_atoms"]), seed=seed, validation=validation)
     if not len(parts[0]):
-        raise ValueError(f"validation: {validation} leaves nothing to train on; hold out fewer")
+        raise ValueError(f"validation: {validation} leaves no training graphs; hold out fewer")
     parts = [part[:most] for part, most in zip(parts, limits(limit), strict=True)]
     rows = np.sort(np.concatenate(parts))
     y = _targets(molecules, targets, atomisation)
@@ -134,7 +134,9 @@ def split(count: int, *, seed: int, validation: int) -> list[np.ndarray]:
     """
     validation, seed = check_count("validation", validation, 0), check_count("seed", seed, 0)
     if validation >= TRAINING:
-        raise ValueError(f"validation: {validation} is not possible; there are {TRAINING} to train")
+        raise ValueError(
+            f"validation: is {validation}; pass less than {TRAINING}, the training set"
+        )
     training = TRAINING if count == MOLECULES else round(count * TRAINING / MOLECULES)
     held_out = -(-training * validation // TRAINING)
     order = np.random.default_rng(seed).permutation(count)
@@ -143,7 +145,7 @@ def split(count: int, *, seed: int, validation: int) -> list[np.ndarray]:
 
 def _check_targets(targets: Sequence[str]) -> None:
     if isinstance(targets, str) or not targets:
-        raise ValueError(f"targets: {targets!r} is not possible; pass a list such as ['mu', 'gap']")
+        raise ValueError(f"targets: is {targets!r}; pass a list such as ['mu', 'gap']")
     for name in targets:
         if name not in TARGETS:
             raise ValueError(f"targets: {name!r} is not known; choose from {', '.join(TARGETS)}")

@@ -96,7 +96,7 @@ def load_superpixels(
         check_count("validation", validation, 0)
         sizes = (sizes[0] + sizes[1] - validation, validation, sizes[2])
         if sizes[0] < 1:
-            raise ValueError(f"validation: {validation} leaves nothing to train on; hold out fewer")
+            raise ValueError(f"validation: {validation} leaves no training graphs; hold out fewer")
     if source == "sample":
         count = len(read("train").labels)
         held_out = -(-count * sizes[1] // (sizes[0] + sizes[1]))

@@ -109,7 +109,7 @@ def superpixels(image: np.ndarray | Tensor, segments: int) -> np.ndarray:
             )
         if found[key].max() < segments:
             return found[key]
-    raise ValueError(f"segments: {segments} is not possible; ask for more")
+    raise ValueError(f"segments: is {segments}, too few for this image; pass more")
 
 
 def describe(pixels: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,9 +148,7 @@ def _checked(image: np.ndarray | Tensor) -> np.ndarray:
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     if pixels.ndim != 3 or pixels.shape[2] not in _COMPACTNESS or 0 in pixels.shape:
-        raise ValueError(
-            f"image: shape {np.shape(image)} is not possible; pass [H, W] or [H, W, 3]"
-        )
+        raise ValueError(f"image: has shape {np.shape(image)}; pass [H, W] or [H, W, 3]")
     scaled = (pixels / (1.0 if pixels.dtype.kind == "f" else 255.0)).astype(np.float32)
     if not (scaled.min() >= 0.0 and scaled.max() <= 1.0):
         raise ValueError("image: values are not in 0 to 255 (integers) or 0 to 1; rescale them")

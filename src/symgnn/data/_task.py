@@ -62,7 +62,8 @@ class Task:
         turns = self.level == "coordinates" or self.level in VECTOR_LEVELS
         if self.kind == "classification" and (turns or len(self.classes) < 2):
             raise ValueError(
-                "classes: a classification has at least 2, and is not of coordinates or vectors"
+                "classes: a classification needs at least 2 classes, and the level graph, node or "
+                "edge"
             )
         if not self.units:
             object.__setattr__(self, "units", ("",) * len(self.targets))

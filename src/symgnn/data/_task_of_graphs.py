@@ -35,7 +35,7 @@ def with_task(graphs: Sequence[Data], level: str | None = None) -> tuple[Graphs,
         raise ValueError(f"level: is {level!r}; choose from {', '.join(LEVELS)}")
     for number, graph in enumerate(graphs):
         if not isinstance(getattr(graph, "y", None), Tensor):
-            raise ValueError(f"y: graph {number} has none; give each graph its answer as a tensor")
+            raise ValueError(f"y: graph {number} has no y; give each graph its target as a tensor")
     place, n = level, graphs[0].pos.shape[1]
     if level == "coordinates" or level in VECTOR_LEVELS:
         place = VECTOR_LEVELS.get(level, "node")
@@ -44,15 +44,17 @@ def with_task(graphs: Sequence[Data], level: str | None = None) -> tuple[Graphs,
     found = Graphs([_shaped(graph, place, k) for k, graph in enumerate(graphs)])
     widths = {graph.y.shape[1] for graph in found}
     if len(widths) > 1:
-        raise ValueError(f"y: has {min(widths)} to {max(widths)} numbers in a row; give the same")
+        raise ValueError(
+            f"y: has {min(widths)} to {max(widths)} numbers in a row; give the same number in each"
+        )
     width = widths.pop()
     if not found[0].y.is_floating_point():
         return _classes(found, place, width)
     if level is None and width == n and (n > 1) and place in ("graph", "node"):
         raise ValueError(
             f"level: is not given, and y has {n} numbers for each {place}, as many as there are "
-            f"coordinates; give {place!r} if they do not turn with the graph, '{place}-vectors' "
-            "if they do" + (", 'coordinates' if they are points" if place == "node" else "")
+            f"coordinates; give {place!r} if they are invariant, '{place}-vectors' if they rotate "
+            "with the graph" + (", 'coordinates' if they are points" if place == "node" else "")
         )
     names = tuple(f"y{k}" for k in range(width)) if width > 1 else ("y",)
     vectors: tuple[str, ...] = ()

@@ -74,7 +74,8 @@ class Options:
         found = {name: value for name, value in vars(self).items() if value not in (None, False)}
         for name in found:
             if name not in names:
-                raise ValueError(f"--{name.replace('_', '-')}: cannot be used here; leave it out")
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option}: is not an option of this experiment; remove it")
         return found
 
 
@@ -99,7 +100,7 @@ def reproduce(
         raise ValueError(unknown_name("reproduce", name, REPRODUCIBLE, "known"))
     if name == step_time.NAME:
         if isinstance(engine, Ray):
-            raise ValueError("--engine: step-time is measured here, one by one; leave it out")
+            raise ValueError("--engine: step-time runs locally, one block at a time; remove it")
         return run_step_time(directory, console=console, **options.given("protocol", "source"))
     if name == data_efficiency.NAME:
         given = options.given("seeds", "epochs")

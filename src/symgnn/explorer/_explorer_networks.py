@@ -108,7 +108,8 @@ def watched_run(name: str, model: nn.Module) -> Watched:
     if isinstance(model, Model):
         if model.task not in ("graph", "node", "edge") or model.field is not None:
             raise ValueError(
-                f"explore: the run gives {model.task}, which move with the shape; give a run with "
+                f"explore: the run predicts {model.task}, which transform with the shape; give one "
+                "with "
                 "outputs per graph, node or edge"
             )
         return Watched(name, copy.deepcopy(model).double().eval(), model.symmetry)

@@ -111,9 +111,14 @@ def _check(data: Data) -> None:
         )
     shift = getattr(data, "edge_shift", None)
     if shift is not None and bool((shift != 0).any()):
-        raise ValueError("--data: the structure has a periodic cell, which most moves do not keep")
+        raise ValueError(
+            "--data: the structure is periodic, and most moves do not map a periodic cell to one; "
+            "give a structure without a cell"
+        )
     if getattr(data, "vel", None) is not None:
-        raise ValueError("--data: the structure has velocities, which the page does not turn")
+        raise ValueError(
+            "--data: the structure has velocities, which the page does not transform; remove vel"
+        )
 
 
 def stage_of_file(name: str, data: Data, trained: Sequence[Watched] = ()) -> Stage:

@@ -77,8 +77,8 @@ class PartMotion(Transformation):
         graph = graph_of(cloud, edge_index)
         if part is None:
             raise NoSuchTransformation(
-                "part-motion: the graph has no part, which numbers the subgraph of each node; "
-                "give part [N]"
+                "part-motion: the graph has no attribute part; set part [N], the number of the "
+                "part of each node"
             )
         part = check_part(part, len(pos)).cpu()
         count = int(part.max()) + 1 if len(part) else 0

@@ -94,7 +94,7 @@ def check_shift(edge_shift: Any, edge_index: Tensor, pairs: bool) -> None:
         raise ValueError("edge_shift: holds numbers that are not finite; repair them")
     if pairs:
         raise ValueError(
-            "edge_shift: all pairs of nodes are not defined where nodes have images; use the "
+            "edge_shift: all pairs of nodes are not defined in periodic cells; use the "
             "coordinate map 'egcn-neighbours' in place of 'egcn'"
         )
 

@@ -118,7 +118,7 @@ def _sample(graphs: Any, most: int) -> list[Data]:
     known = graphs if hasattr(graphs, "__getitem__") else list(graphs)
     count = known.num_graphs if hasattr(known, "num_graphs") else len(known)
     if not count:
-        raise ValueError("graphs: there are none; give the graphs to train on")
+        raise ValueError("graphs: is empty; give the training graphs")
     return [known[k] for k in range(0, count, max(1, math.ceil(count / most)))]
 
 

@@ -258,14 +258,14 @@ def build(
         check_count("chunk", chunk, 1)
     if task == "coordinates" and maps[0] is None:
         raise ValueError(
-            "coordinate_map: is 'identity', so coordinates would come out as they went in; "
+            "coordinate_map: is 'identity', so the output would equal the input coordinates; "
             "use 'neighbour-sum' or 'egcn' for task='coordinates'"
         )
     if rays is not None:
         rays = named("rays", rays, {name: name for name in RAYS})
         if task not in VECTOR_TASKS:
             raise ValueError(
-                f"rays: is {rays!r}, but task={task!r} gives no vectors; leave rays out, or use "
+                f"rays: is {rays!r}, but task={task!r} gives no vectors; remove rays, or use "
                 f"task={' or '.join(map(repr, VECTOR_TASKS))}"
             )
     if weight is not None and task != "node":
@@ -349,19 +349,20 @@ def _with_envelope(
         raise ValueError("cutoff: is missing, but envelope is True; give the radius of the graphs")
     if psi != "identity":
         raise ValueError(
-            f"coordinate_map: is {psi!r}, which moves nodes by what their neighbours add, and "
-            "jumps where one enters; use 'identity' with envelope=True"
+            f"coordinate_map: is {psi!r}, which is discontinuous when a neighbour crosses the "
+            "cutoff; use 'identity' with envelope=True"
         )
     if network.layer.scaling is not None:
         raise ValueError(
-            f"envelope: {network.name} scales each graph by its longest edge, which jumps where an "
-            "edge enters; use dgn"
+            f"envelope: {network.name} scales each graph by its longest edge, which is "
+            "discontinuous when an edge crosses the cutoff; use dgn"
         )
     for movement, how in aggregation.items():
         if how != "sum" and movement[0] in "eax":
             raise ValueError(
-                f"aggregation: is {how!r} for {movement}, which jumps where an edge enters; use "
-                "'sum' with envelope=True, such as aggregation={'pool': 'mean'}"
+                f"aggregation: is {how!r} for {movement}, which is discontinuous when an edge "
+                "crosses the cutoff; use 'sum' for edges and angles with envelope=True, such as "
+                "aggregation={'pool': 'mean'}"
             )
     return with_envelope(network, check_positive("cutoff", cutoff))
 
@@ -376,7 +377,7 @@ def _with_radial(network: Network, radial: int | None, cutoff: float | None) -> 
     basis = bessel(check_count("radial", radial, 1), check_positive("cutoff", cutoff))
     read = {each.home for each in network.layer.all_inputs}
     if d2 not in read:
-        raise ValueError(f"radial: {network.name} reads no distances; leave it out")
+        raise ValueError(f"radial: {network.name} reads no distances; remove radial")
     return network.reading({d2: basis})
 
 

@@ -111,7 +111,7 @@ def with_envelope(network: Network, cutoff: float) -> Network:
         if isinstance(of, Operator) or getattr(of, "grouped", False):
             raise ValueError(
                 f"envelope: {network.name} reads {of.name}, which depends on all neighbours of a "
-                "node at once and jumps where one enters; use dgn, agn or combined"
+                "node and is discontinuous when one crosses the cutoff; use dgn, agn or combined"
             )
     layer = network.layer
     for domain in DOMAINS:
@@ -132,7 +132,7 @@ def with_cosines(network: Network) -> Network:
     The cosine is smooth where two rays are opposite, where the angle has a cusp.
     """
     if theta not in {_read(each) for each in network.layer.all_inputs}:
-        raise ValueError(f"cosines: {network.name} reads no angles; leave it out")
+        raise ValueError(f"cosines: {network.name} reads no angles; remove cosines")
     return network.reading({theta: cosine})
 
 

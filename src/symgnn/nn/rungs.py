@@ -133,5 +133,5 @@ def axis_of(spec: Spec) -> tuple[float, ...] | None:
     }
     axes = {one.axis for one in found if isinstance(one, AlongAxis)}
     if len(axes) > 1:
-        raise ValueError(f"axis: {spec.name} reads along {len(axes)} of them; give one")
+        raise ValueError(f"axis: {spec.name} reads along {len(axes)} different axes; use one")
     return axes.pop() if axes else None

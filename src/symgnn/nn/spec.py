@@ -187,8 +187,8 @@ def width_of(given: Input, sizes: Mapping[str, int], dimension: int | None) -> i
         return given.width
     if dimension is None:
         raise ValueError(
-            f"dimension: {given.name} is read, so give the number of coordinates, "
-            "such as dimension=3"
+            f"dimension: is missing, but this network reads {given}, whose width is the number of "
+            "coordinates; pass dimension=3, for instance"
         )
     return dimension
 
@@ -209,8 +209,8 @@ def check_inputs(spec: Spec, option: str, size: int) -> None:
     """Refuse node features, of width `size`, that are none of the inputs of the nodes."""
     if size and not any(type(each) is Input for each in spec.inputs):
         raise ValueError(
-            f"{option}: is {size}, but {spec.name} does not start its nodes with v; remove it, "
-            "or add v to inputs"
+            f"{option}: is {size}, but the initial node values of {spec.name} do not include v; "
+            f"remove {option}, or add v to inputs"
         )
 
 

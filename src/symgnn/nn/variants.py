@@ -51,7 +51,7 @@ def variant_of(
     known = spec.forms.get("angle")
     is_separable = isinstance(known, ProductForm)
     if separable is False and is_separable:
-        raise ValueError(f"separable: is False, but {spec.name} is separable; leave it out")
+        raise ValueError(f"separable: is False, but {spec.name} is separable; remove separable")
     if separable or is_separable:
         before = known if isinstance(known, ProductForm) else ProductForm()
         spec = separable_of(

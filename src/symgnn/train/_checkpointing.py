@@ -49,7 +49,9 @@ class Group:
         """Read both files from the directory of a run."""
         path = run / name / "best.ckpt"
         if not path.exists():
-            raise ValueError(f"{path}: is not there yet; go on with symgnn train {run} --resume")
+            raise ValueError(
+                f"{path}: does not exist yet; continue with symgnn train {run} --resume"
+            )
         return Group(name, read_checkpoint(path), path=path)
 
 

@@ -176,7 +176,7 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"model.block: is {block!r}; give a name, such as 'dgn' or 'agn'")
     for key in INFERRED:
         if key in model:
-            raise ValueError(f"model.{key}: is found in the data; leave it out")
+            raise ValueError(f"model.{key}: is inferred from the data; remove it")
     peer = PEERS.get(block.lower())
     own = list(inspect.signature(peer).parameters) if peer else []
     known = [name for name in (*BUILD_OPTIONS, *own) if name not in INFERRED]

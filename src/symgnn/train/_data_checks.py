@@ -24,7 +24,7 @@ def check_answers(graph: Data, task: Task, where: str, masked: bool = False) -> 
     """
     y = getattr(graph, "y", None)
     if not isinstance(y, Tensor):
-        raise ValueError(f"y: {where} has none; give each graph its answer")
+        raise ValueError(f"y: {where} has no y; give each graph its target")
     rows = {"graph": 1, "edge": graph.num_edges, "node": graph.num_nodes}[task.place]
     hint = "leave that graph out, or train without such labels by data.missing: mask"
     if task.kind == "classification":
@@ -77,14 +77,14 @@ def check_same(record: Mapping[str, Any], now: Mapping[str, Any], what_else: str
         if before is not None and after is not None and before != after:
             said = "a file has changed" if key == "sha256" else f"{after} {key}, not {before}"
             raise ValueError(
-                f"data: are not those that the run was trained on ({said}); {what_else}"
+                f"data: differ from the training data of the run ({said}); {what_else}"
             )
     if "task" in record:  # perhaps in an older form
         record = {**record, "task": asdict(Task.of(record["task"]))}
     for key in ("task", "counts", "sizes", "scale", "scaler", "class_counts"):
         if key in now and key in record and not _alike(record[key], now[key]):
             raise ValueError(
-                f"data: are not those that the run was trained on ({key}: {now[key]}, not "
+                f"data: differ from the training data of the run ({key}: {now[key]}, not "
                 f"{record[key]}); {what_else}"
             )
 

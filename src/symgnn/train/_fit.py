@@ -130,7 +130,9 @@ def _data(
     if isinstance(graphs, Splits):
         if options or level not in (None, graphs.task.level):
             given = f"data: is {options}" if options else f"level: is {level!r}"
-            raise ValueError(f"{given}; graphs are divided and have a task already: leave it out")
+            raise ValueError(
+                f"{given}, but the graphs are already divided and have a task; remove it"
+            )
         return dict(IN_MEMORY), graphs
     if isinstance(graphs, Mapping):
         return check_data({**graphs, **options}), None

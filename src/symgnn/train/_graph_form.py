@@ -32,7 +32,7 @@ def check_form(
     if not isinstance(data, Data):
         raise ValueError(f"data: cannot be a {type(data).__name__}; give {ACCEPTED}")
     if getattr(data, "pos", None) is None:
-        raise ValueError("pos: a graph has none; give coordinates [N, n]")
+        raise ValueError("pos: a graph has no pos; give coordinates [N, n]")
     check_scale(data, about, scale, drop)
     if not {"x", "z"} & {*drop}:
         check_elements(data, about.get("read", {}).get("elements"))
@@ -51,8 +51,8 @@ def check_scale(data: Data, about: Mapping[str, Any], scale: float, drop: Sequen
     bare = scales_of(data) is None
     if bare and units not in (None, "angstrom") and data.get("z") is not None:
         raise ValueError(
-            f"pos: of a graph without pos_scale, in a run that was trained on files in {units}; "
-            "give coordinates in Angstrom and say so: data.pos_scale = 1.0"
+            f"pos: the graph has no pos_scale, and the run was trained on files in {units}; "
+            "convert the coordinates to Angstrom and set data.pos_scale = 1.0"
         )
     factor = factor_to(data, scale)
     if isinstance(factor, float) and factor == 1.0:
@@ -62,8 +62,8 @@ def check_scale(data: Data, about: Mapping[str, Any], scale: float, drop: Sequen
             found = scales_of(data)
             has = "no pos_scale" if found is None else f"pos_scale {float(found[0]):g}"
             raise ValueError(
-                f"{name}: holds lengths, and a graph has {has}, the run {scale:g}; load it with "
-                f"scale={scale:g}, or set data.pos_scale if it has that scale"
+                f"{name}: holds lengths, but a graph has {has} and the run {scale:g}; load it with "
+                f"scale={scale:g}, or set data.pos_scale if the graph has that scale"
             )
 
 

@@ -42,8 +42,8 @@ class Tally:
             for target, count in zip(self.task.targets, there.tolist(), strict=True):
                 if split == "train" and not count:
                     raise ValueError(
-                        f"data: no graph to train on has a label of {target!r}; give some, leave "
-                        "it out of data.columns, or divide the graphs by another data.seed"
+                        f"data: no training graph has a label of {target!r}; add labels, remove "
+                        "it from data.columns, or divide the graphs by another data.seed"
                     )
             if not there.any():
                 raise ValueError(

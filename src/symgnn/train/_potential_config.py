@@ -77,8 +77,8 @@ def for_potential(
     for name in ("level", "columns"):
         if name in data and name in wanted and data[name] != wanted[name]:
             raise ValueError(
-                f"data.{name}: is {data[name]!r}, but train.targets are {list(targets)}; leave it "
-                "out"
+                f"data.{name}: is {data[name]!r}, but train.targets are {list(targets)}; remove "
+                f"data.{name}"
             )
     if float(data.get("radius", cutoff)) < float(cutoff):
         raise ValueError(

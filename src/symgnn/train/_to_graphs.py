@@ -73,8 +73,8 @@ def _check_default_edges(given: Graphs, about: Mapping[str, Any]) -> None:
     if given.options.get("edges") == "neighbours" and trained in TRAINED_ON:
         raise ValueError(
             f"data: nodes of {given[0].name} were joined to their {NEAREST} nearest by default; "
-            f"the run was trained on {TRAINED_ON[trained]}; give files of that kind, or say how "
-            f"nodes are joined: symgnn.data.read(file, k={NEAREST})"
+            f"the run was trained on {TRAINED_ON[trained]}; give files of that kind, or choose "
+            f"the edges: symgnn.data.read(file, k={NEAREST})"
         )
 
 
@@ -146,7 +146,7 @@ def _read_part(part: list[Any], reading: dict[str, Any]) -> list[Data]:
         where = str(error).partition(": edges:")[0]
         raise ValueError(
             f"{where}: the run was trained on {TRAINED_ON[reading['edges']]}; give files of that "
-            f"kind, or say how nodes are joined: run.predict(run.read(file, k={NEAREST}))"
+            f"kind, or choose the edges: run.predict(run.read(file, k={NEAREST}))"
         ) from None
     except ValueError as error:
         advice = "or leave such out: --on-error skip, or run.read(..., on_error='skip')"

@@ -189,7 +189,7 @@ class Run(nn.Module):
         cutoff = self.config.model.get("cutoff") or reading.get("radius")
         if cutoff is None or self.facts.potential is None:
             raise ValueError(
-                "run: does not say how atoms were joined; train it on files or ase.Atoms, with "
+                "run: has no cutoff or radius for the edges; train it on files or ase.Atoms, with "
                 "model.cutoff"
             )
         return float(cutoff), list(self.facts.potential["elements"])
@@ -355,12 +355,12 @@ class Run(nn.Module):
         if path is not None:
             if "path" not in given:
                 raise ValueError(
-                    f"--data: the run was trained on the dataset {given['name']}; leave it out"
+                    f"--data: the run was trained on the dataset {given['name']}; remove --data"
                 )
             given["path"] = str(path)
         elif "path" in given and not _there(given["path"]):
             raise ValueError(
-                f"data.path: there is no {given['path']} any more; say where it is with --data"
+                f"data.path: {given['path']} no longer exists; give its new place with --data"
             )
         found = run_data.load(given)
         counts = {name: len(getattr(found, name)) for name in ("train", "validation", "test")}

@@ -273,7 +273,9 @@ def check_config(out: Path, config: Config, resume: bool) -> None:
     if not has_begun(out):
         return
     if not resume:
-        raise ValueError(f"--out: {out} has a run; give --resume to go on, or another --out")
+        raise ValueError(
+            f"--out: {out} contains a run; give --resume to continue it, or another --out"
+        )
     before = config_of(out)
     for section, key, old, new in differences(before, config.as_dict()):
         if (section, key) not in (*MAY_CHANGE, *MAY_GROW):

@@ -206,7 +206,7 @@ WRONG = [
     ({"by": "group", "column": "large"}, r"^fractions: the group 'a' has 14 of 16 graphs, but the"),
     ({"by": "column", "column": "patient"}, r"^column: graph 0 \(m0\) has '0' in 'patient'; give"),
     ({"column": "two"}, r"^column: 'two' names no graph 'validation'"),
-    ({"column": "two", "fractions": (0.8, 0.1, 0.1)}, r"^fractions: the column says"),
+    ({"column": "two", "fractions": (0.8, 0.1, 0.1)}, r"^fractions: the column defines"),
     ({"by": "group", "column": "holes"}, r"^column: graph 3 \(m3\) has no 'holes', or several"),
 ]
 
@@ -240,7 +240,7 @@ def test_what_cannot_be_divided(options: dict, said: str, tmp_path: Path) -> Non
         ({"folds": 30, "fold": 1}, "^folds: is 30, but there are 8 graphs"),
         ({"folds": 3, "fold": 1, "split": "scafold"}, "^split.by: 'scafold' .*did you mean"),
         ({"folds": 3, "fold": 1, "split": {"validation": 2}}, "^split.validation: is 2; give"),
-        ({"folds": 3, "fold": 1, "fractions": [1, 0, 0]}, "^fractions: folds have their own"),
+        ({"folds": 3, "fold": 1, "fractions": [1, 0, 0]}, "^fractions: folds define the parts"),
         ({"split": {"validation": 0.2}}, "^split.validation: is for folds"),
         ({"split": {"colum": "x"}}, "^split: 'colum' is not a key of split; did you mean"),
         ({"split": {"column": "x"}}, "^split.column: 'x' is not a column of the files"),

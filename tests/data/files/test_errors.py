@@ -81,7 +81,7 @@ def test_broken_files(tmp_path: Path, name: str, content: str | bytes, message: 
     [
         ("x\n0\n1\n", "source,target\n0,2\n", r"edges\.csv, row 2, column 'target': there is no "
          r"node '2'; there are 0, 1"),
-        ("node,x\na,0\na,1\n", "source,target\na,a\n", r"nodes\.csv, row 3, .*'a' is there twice"),
+        ("node,x\na,0\na,1\n", "source,target\na,a\n", r"nodes\.csv, row 3, .*'a' occurs twice"),
         ("x\n0\n1\n", "source,target\n0,1\n0,1\n", r"edges\.csv, row 3: is the same edge as row 2"),
         ("x\n0\n1\n", "from,to\n0,1\n", r"'source' is not a column of edges\.csv"),
         ("graph,x\ng,0\ng,1\n", "source,target\n0,1\n", r"edges\.csv: has to have a column"),
@@ -160,12 +160,16 @@ def test_periodic_boundaries_are_refused(tmp_path: Path) -> None:
     box = ase.Atoms("Cu4", [[0, 0, 0], [0, 1.8, 1.8], [1.8, 0, 1.8], [1.8, 1.8, 0]], cell=[3.6] * 3)
     box.pbc = (True, True, False)
     ase.io.write(tmp_path / "copper.xyz", box, format="extxyz")
-    message = r"copper\.xyz: pbc: it is periodic along a, b; pass cell='keep' to join atoms through"
+    message = (
+        r"copper\.xyz: pbc: the structure is periodic along a, b; pass cell='keep' for edges across"
+    )
     with pytest.raises(ValueError, match=message) as error:
         read(tmp_path, cell="refuse")
     one_line(error)
     assert read(tmp_path, cell="drop")[0].num_edges == 12
-    with pytest.raises(ValueError, match="pbc: the k nearest are not searched through the walls"):
+    with pytest.raises(
+        ValueError, match="pbc: nearest neighbours are not supported in periodic cells"
+    ):
         read(tmp_path, k=4)
 
 
@@ -192,7 +196,7 @@ def test_periodic_boundaries_are_refused(tmp_path: Path) -> None:
         ({"kind": "classify"}, "kind: 'classify' is not known; did you mean 'classification'"),
         ({"units": "A"}, "units: 'A' is not a known length of atoms; .*angstrom, bohr, nm, pm"),
         ({"elements": ["C", "H", "O"]}, r"ammonia\.xyz: atom 0 is N, which is not among elements"),
-        ({"elements": ["Xy"]}, "elements: 'Xy' is not the symbol of one"),
+        ({"elements": ["Xy"]}, "elements: 'Xy' is not the symbol of an element"),
         ({"features": ["charge"]}, r"features: 'charge' is not a value that .*ammonia\.xyz has"),
         ({"columns": ["gap"]}, r"columns: 'gap' is not a value of .*ammonia\.xyz"),
         ({"targets": "none.csv"}, r"targets: there is no file none\.csv, nor in "),

@@ -69,7 +69,7 @@ def test_targets_of_nodes_and_edges_are_no_features(roads: Path) -> None:
     assert loads[0].y.shape == (4, 1)
     assert loads[0].edge_attr.shape == (4, 1)
     with pytest.raises(
-        ValueError, match="t has 4 targets of edges, but 6 edges; take those of the"
+        ValueError, match="t has 4 targets of edges, but 6 edges; use the edges of the"
     ):
         read(roads, columns=["load"], k=2)
     people = read(roads, columns=["people"])

@@ -85,7 +85,7 @@ WRONG = {
     "no header": ("", r"targets\.csv: has no header"),
     "mixed": ("name,gap,kind\na,1,u\nb,2,v\nc,3,u\n", r"columns: kind is text; name one class, "
               r"such as columns=\['kind'\], or numbers only, such as columns=\['gap'\]"),
-    "one class": ("name,kind\na,u\nb,u\nc,u\n", r"columns: kind has no two classes, only \['u'\]"),
+    "one class": ("name,kind\na,u\nb,u\nc,u\n", r"columns: kind has only the classes \['u'\]"),
 }  # fmt: skip
 SKIPPED = {"missing": "ab", "missing two": "a", "extra": "abc"}
 SKIPPED |= dict.fromkeys(("text", "comma", "empty", "nan"), "ac")

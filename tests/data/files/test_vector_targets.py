@@ -165,7 +165,7 @@ def test_options_that_contradict_each_other(tmp_path: Path) -> None:
     molecules(tmp_path / "water.xyz")
     for options, error in (
         ({"level": "node-vectors", "invariant": True}, "invariant: node-vectors turn"),
-        ({"level": "graph", "lengths": True}, "lengths: is for node-vectors and graph-vectors"),
+        ({"level": "graph", "lengths": True}, "lengths: applies to node-vectors and graph-vectors"),
         ({"level": "node-vectors", "kind": "classification"}, "kind: node-vectors are numbers"),
         ({"level": "node-vector"}, "did you mean 'node-vectors'"),
         ({"level": "node-vectors", "lengths": "yes"}, "lengths: is 'yes'"),

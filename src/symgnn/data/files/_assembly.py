@@ -151,9 +151,9 @@ def check_resolution(
         wrong = (lengths - rounded).abs() > 1e-3 * lengths
         if bool(wrong.any()):
             raise ValueError(
-                f"pos: is up to {float(exact.abs().max()):.7g}, beside which an edge of length "
-                f"{float(lengths[wrong].min()):.3g} is lost in float32; subtract a constant, such "
-                "as the middle, from all coordinates"
+                f"pos: is up to {float(exact.abs().max()):.7g}, so that float32 cannot resolve an "
+                f"edge of length {float(lengths[wrong].min()):.3g}; subtract a constant, such as "
+                "the centroid, from all coordinates"
             )
 
 
@@ -171,7 +171,7 @@ def check_targets(graphs: Sequence[Data], task: Task, scale: float) -> None:
         if task.level == "edge" and len(graph.y) != graph.num_edges:
             raise ValueError(
                 f"columns: {graph.name} has {len(graph.y)} targets of edges, but {graph.num_edges} "
-                "edges; take those of the file, edges='given'"
+                "edges; use the edges of the file, edges='given'"
             )
         if task.level == "coordinates" and graph.y.shape != graph.pos.shape:
             raise ValueError(
@@ -192,7 +192,7 @@ def check_alike(graphs: Sequence[Data], structures: Sequence[FileStructure]) -> 
                 what = "coordinates" if name == "pos" else "features"
                 raise ValueError(
                     f"{name}: {structures[0].where} has {sizes[0]} {what}, but {structure.where} "
-                    f"has {sizes[1]}; read them apart, or bring them to the same form"
+                    f"has {sizes[1]}; read them separately, or convert them to the same form"
                 )
 
 

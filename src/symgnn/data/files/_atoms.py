@@ -138,8 +138,8 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> FileStructure:
     if atoms.pbc.any() and how.cell == "refuse":
         axes = ", ".join(axis for axis, periodic in zip("abc", atoms.pbc, strict=True) if periodic)
         raise ValueError(
-            f"pbc: it is periodic along {axes}; pass cell='keep' to join atoms through the walls "
-            "of the cell, or cell='drop' to take them as they are, without neighbours across it"
+            f"pbc: the structure is periodic along {axes}; pass cell='keep' for edges across the "
+            "boundary of the cell, or cell='drop' to ignore the cell"
         )
     stem = piece.path.stem
     results = atoms.calc.results if atoms.calc is not None else {}

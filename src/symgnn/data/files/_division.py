@@ -45,7 +45,7 @@ class Division:
         if by in ("column", "group") and not column:
             raise ValueError(f"column: is missing; by: {by} needs the name of a column")
         if by in ("random", "scaffold") and column:
-            raise ValueError(f"column: is {column!r}, which by: {by} does not read; leave it out")
+            raise ValueError(f"column: is {column!r}, which by: {by} does not use; remove it")
         return Division(by, column)
 
     def keys(self, graphs: Graphs) -> list[str]:
@@ -61,7 +61,7 @@ class Division:
         """The indices of the graphs to train on, to choose by and to measure on."""
         if self.by == "column":
             if fractions is not None:
-                raise ValueError("fractions: the column says what is in which part; leave it out")
+                raise ValueError("fractions: the column defines the parts; remove fractions")
             return _named_parts(graphs, self.keys(graphs), str(self.column))
         shares = check_fractions(FRACTIONS if fractions is None else fractions)
         if self.by == "random":
@@ -80,7 +80,7 @@ class Division:
             if len(names) < 2 or (k is not None and k != len(names)):
                 raise ValueError(
                     f"k: is {k}, but column {self.column!r} names {len(names)} folds "
-                    f"({', '.join(names[:6])}); give their number, or leave it out"
+                    f"({', '.join(names[:6])}); give their number, or remove k"
                 )
             return [[i for i, key in enumerate(keys) if key == name] for name in names]
         k = 5 if k is None else k

@@ -69,7 +69,7 @@ def joined(
     if edges == "neighbours":
         if structure.is_periodic:
             raise ValueError(
-                "pbc: the k nearest are not searched through the walls of a cell; pass radius=..., "
+                "pbc: nearest neighbours are not supported in periodic cells; pass radius=..., "
                 "or cell='drop'"
             )
         return knn_graph(pos, NEAREST if k is None else k), False, None
@@ -84,7 +84,7 @@ def joined(
         return FaceToEdge()(Data(face=face, num_nodes=len(pos))).edge_index, False, None
     lacks = {"distances": "atoms", "mesh": "faces", "given": "edges"}[edges]
     raise NoSuchEdgesError(
-        f"edges: is {asked!r}, but it has no {lacks}; pass radius=... or k={NEAREST}"
+        f"edges: is {asked!r}, but the structure has no {lacks}; pass radius=... or k={NEAREST}"
     )
 
 

@@ -47,7 +47,9 @@ def one_hot(structure: FileStructure, elements: Sequence[str]) -> np.ndarray:
     assert structure.z is not None
     unknown = [element for element in elements if element not in atomic_numbers]
     if unknown:
-        raise ValueError(f"elements: {unknown[0]!r} is not the symbol of one, such as C or Na")
+        raise ValueError(
+            f"elements: {unknown[0]!r} is not the symbol of an element; give symbols, such as C, Na"
+        )
     columns = structure.z[:, None] == np.array([atomic_numbers[e] for e in elements])[None]
     missing = np.flatnonzero(~columns.any(axis=1))
     if len(missing):
@@ -70,7 +72,7 @@ def chosen(structure: FileStructure, level: str, name: str, option: str) -> np.n
     try:
         numbers = as_numbers(array, lambda index: structure.place(level, index // width, name))
     except ValueError as error:
-        raise ValueError(f"{error}, or say what else are {option}") from None
+        raise ValueError(f"{error}, or choose other columns with {option}") from None
     return as_columns(numbers)
 
 

@@ -63,7 +63,7 @@ def load(
     if folds is not None and fold is None:
         raise ValueError(f"fold: is missing; give the number of one of the {folds} folds")
     if folds is None and fold is not None:
-        raise ValueError("folds: is missing; say how many there are")
+        raise ValueError("folds: is missing; give the number of folds")
     if folds is None:
         division = _division(split)
         if "validation" in division:
@@ -93,7 +93,7 @@ def load_folds(
     """The splits of every fold, from files that are read once; options are those of `load`."""
     check_count("folds", folds, 2)
     if fractions is not None:
-        raise ValueError("fractions: folds have their own sizes; leave it out")
+        raise ValueError("fractions: folds define the parts; remove fractions")
     division = _division(split)
     graphs, about = _read(path, seed, reading, division)
     with _in_split():

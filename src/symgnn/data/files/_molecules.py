@@ -136,7 +136,8 @@ def conformer(molecule: Any, seed: int) -> Any:
     fragments = len(GetMolFrags(molecule))
     if fragments > 1:
         raise ValueError(
-            f"it is {fragments} molecules, and RDKit cannot tell how they lie; keep one of them"
+            f"it has {fragments} molecules, and RDKit cannot place them relative to each other; "
+            "keep one of them"
         )
     molecule = AddHs(molecule)
     if molecule.GetNumAtoms() > LARGEST:

@@ -102,7 +102,7 @@ class Edges:
         for index, node in enumerate(nodes):
             if number.setdefault(node, index) != index:
                 where = structure.place("node", index, NODE)
-                raise ValueError(f"{where}: {node!r} is there twice")
+                raise ValueError(f"{where}: {node!r} occurs twice; rename or delete one of them")
         rows = self.groups.get(graph, [])
         pairs: dict[tuple[int, int], int] = {}
         for row in rows:

@@ -240,7 +240,7 @@ def _check_lengths(units: str | None, scale: float) -> None:
         name, given = ("units", units) if units not in (None, "angstrom") else ("scale", scale)
         raise ValueError(
             f"{name}: is {given!r}, but a potential has energies in eV and lengths in Angstrom; "
-            "convert the files, and leave it out"
+            f"convert the files, and remove {name}"
         )
 
 

@@ -139,7 +139,7 @@ def _checked(graphs: Sequence[Data], task: Task | None) -> tuple[Graphs, Task]:
     for index, graph in enumerate(known):
         for name in ("pos", "edge_index", "y"):
             if getattr(graph, name, None) is None:
-                raise ValueError(f"{name}: {called(graph, index)} has none; every graph needs it")
+                raise ValueError(f"{name}: {called(graph, index)} has no {name}; add it")
     return known, task
 
 
@@ -156,7 +156,9 @@ def _splits(
         raise ValueError(unknown_name("missing", missing, ("error", "mask"), "known"))
     chosen = [[graphs[index] for index in part] for part in parts]
     if task.level == "potential" and scale not in (None, 1.0):
-        raise ValueError(f"scale: is {scale}, but forces are by Angstrom; leave it out")
+        raise ValueError(
+            f"scale: is {scale}, but a potential needs coordinates in Angstrom; remove scale"
+        )
     if scale is None:
         scale = 1.0 if task.level == "potential" else unit_scale(chosen[0])
     check_positive("scale", scale, "1.0 to change nothing")

@@ -56,16 +56,16 @@ class Asked:
                 raise ValueError(unknown_name(name, given, known, "known"))
         turns = self.level == "coordinates" or self.level in VECTOR_LEVELS
         if turns and self.kind == "classification":
-            raise ValueError(f"kind: {self.level} are numbers, not classes; leave it out")
+            raise ValueError(f"kind: {self.level} cannot be classes; remove kind")
         if turns and self.invariant:
             raise ValueError(
-                f"invariant: {self.level} turn with the structure; leave it out, or choose another "
+                f"invariant: {self.level} are not invariant; remove invariant, or choose another "
                 "level"
             )
         if self.lengths is not None and self.level not in VECTOR_LEVELS:
             raise ValueError(
-                f"lengths: is for {' and '.join(VECTOR_LEVELS)}, but level is {self.level!r}; "
-                "leave it out"
+                f"lengths: applies to {' and '.join(VECTOR_LEVELS)}, but level is {self.level!r}; "
+                "remove lengths"
             )
         twice = [name for name in self.columns or () if (self.columns or ()).count(name) > 1]
         if twice:

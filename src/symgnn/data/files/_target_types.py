@@ -110,7 +110,10 @@ def classes_of(
 ) -> tuple[list[np.ndarray | None], Task]:
     """Whole numbers `[rows]`, and the classes they stand for; -1 is missing, if `masked`."""
     if len(found.names) > 1:
-        raise ValueError(f"columns: {', '.join(found.names)} are several; a class is one column")
+        raise ValueError(
+            f"columns: {', '.join(found.names)} are {len(found.names)} columns; a classification "
+            "has one"
+        )
     labels: list[list[str] | None] = []
     for cells in found.cells:
         mine = None
@@ -126,7 +129,9 @@ def classes_of(
     known = {label for mine in labels if mine is not None for label in mine if label}
     order = sorted(known, key=lambda label: (float(label) if is_number(label) else 0.0, label))
     if len(order) < 2:
-        raise ValueError(f"columns: {found.names[0]} has no two classes, only {order}")
+        raise ValueError(
+            f"columns: {found.names[0]} has only the classes {order}; a classification needs 2"
+        )
     number = {"": -1, **{label: index for index, label in enumerate(order)}}
     ys = [None if mine is None else np.array([number[label] for label in mine]) for mine in labels]
     task = Task(found.level, "classification", tuple(found.names), classes=tuple(order))  # type: ignore[arg-type]

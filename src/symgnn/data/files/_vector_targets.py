@@ -111,13 +111,13 @@ def refuse_invariant(
 
 def _refuse(name: str, has: str, level: str, n: int, known: bool) -> None:
     vectors = f"{level}-vectors"
-    fix = f"pass level={vectors!r} for vectors that turn with the structure, or "
+    fix = f"pass level={vectors!r} for vectors that rotate with the structure, or "
     if vectors not in VECTOR_LEVELS:
         fix = "no level has vectors of edges: "
     other = "invariant=True" if known else f"level={level!r}"
     raise ValueError(
-        f"columns: {name} {has}, as a vector in {n} dimensions has; {fix}{other} for numbers that "
-        "do not turn"
+        f"columns: {name} {has}, like a vector in {n} dimensions; {fix}{other} for "
+        "invariant numbers"
     )
 
 
@@ -130,8 +130,8 @@ def all_lengths(vectors: Sequence[Vector]) -> bool:
     answers = {bool(LENGTH_NAMES & _words(vector.name)): vector.name for vector in vectors}
     if len(answers) > 1:
         raise ValueError(
-            f"lengths: {answers[True]} is a length, or one over time, {answers[False]} is not; "
-            "pass lengths=False to scale neither of them with the coordinates, or name one"
+            f"lengths: {answers[True]} is a length, or a length per time, {answers[False]} is not; "
+            "pass lengths=False to scale neither of them with the coordinates, or choose one column"
         )
     return True in answers
 
