@@ -26,8 +26,8 @@ from symgnn.nn.state import start
 from symgnn.nn.update import Update
 
 FINDING = (
-    "The swish, which is no product, and one pass over memory for each operation stand between an "
-    "update and its products; on few angles, also the fixed cost of some ten operations."
+    "Besides its matrix products, an update computes the swish and makes one pass over memory "
+    "per operation; with few angles, the fixed cost of some ten operations counts too."
 )
 
 

@@ -21,8 +21,9 @@ from symgnn.experiments._polytope_training import Row
 from symgnn.nn import Model
 
 FINDING = (
-    "Scaling is one pass over the edges. AGN has d - 1 angles for each edge into a node of d "
-    "neighbours: the paper's GPU hides that behind the fixed cost of a step, a processor cannot."
+    "The scaling of SDGN is one pass over the edges. AGN has d - 1 angles for each edge into a "
+    "node with d neighbours: on the paper's GPU the fixed cost of a step hides their cost, on a "
+    "CPU it does not."
 )
 BLOCKS = ("AGN", "SDGN", "DGN")
 SCALING = 1.1

@@ -15,9 +15,10 @@ from symgnn.bench._steps import model_step, network
 from symgnn.bench._suite import Suite, SuitePart
 
 FINDING = (
-    "The compiler joins what is done row by row. Rows are moved by one operation, symgnn::move, as "
-    "it would take sums over neighbours apart into additions. What is most of a step, matrix "
-    "products and sums, it leaves as it is; each compilation takes as long as many steps."
+    "The compiler fuses row-wise operations. Rows are gathered and summed by one custom "
+    "operation, symgnn::move, since the compiler would split sums over neighbours into single "
+    "additions. It does not change matrix products and sums, which take most of a step; each "
+    "compilation takes as long as many steps."
 )
 BLOCKS = ("GN", "DGN", "SDGN", "AGN")
 

@@ -28,9 +28,9 @@ from symgnn.progress import OnProgress
 from symgnn.store import read_json
 
 FINDING = (
-    "The error is the mean absolute one on validation molecules; time is that of the processor in "
-    "training steps. A ratio below 1 means that the best of ours has the smaller error after the "
-    "same time."
+    "The error is the mean absolute error on validation molecules; time is the processor time "
+    "of training steps. A ratio below 1 means that the best of our networks has the smaller "
+    "error after the same time."
 )
 #: The largest number of parameters over the smallest.
 SIZES = 1.2

@@ -33,9 +33,9 @@ from symgnn.nn import build
 from symgnn.train import keep_memory
 
 FINDING = (
-    "In chunks, the hidden numbers of edges and angles are computed again in the backward pass. "
-    "What is kept are the topology and values on nodes; of a chunk nothing, not even its graph of "
-    "operations, which would lie scattered between large temporary values."
+    "With chunks, the hidden values of edges and angles are recomputed in the backward pass. "
+    "Only the topology and the node values are kept in memory; nothing of a chunk is, not even "
+    "its autograd graph, which would be scattered between large temporary tensors."
 )
 CHUNK, HIDDEN = 2**15, 32
 SIZES = (1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

@@ -18,9 +18,10 @@ from symgnn.experiments._polytope_training import Row, loss, network, train_netw
 from symgnn.train._loop import WORTH_RECORDING
 
 FINDING = (
-    "On small graphs a step of one is mostly the fixed cost of its operations, which ten share; "
-    "the step of ten is recorded once and replayed (a second or two, not counted). On large ones "
-    "both are arithmetic, and ten cost ten."
+    "On small graphs a step of one network is mostly the fixed cost of its operations, which "
+    "ten networks share; the step of ten is recorded once and replayed (a second or two, not "
+    "counted). On large graphs the arithmetic dominates, and ten networks cost ten times as "
+    "much as one."
 )
 COUNT, TOGETHER, APART = 10, 2.5, 4.0
 

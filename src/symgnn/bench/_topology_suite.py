@@ -13,8 +13,8 @@ from symgnn.bench._suite import Suite, SuitePart
 from symgnn.graphs import AddTopology
 
 FINDING = (
-    "The neighbours are sorted once for each graph, by AddTopology in the loader's workers; what "
-    "is left for each batch is to number its angles."
+    "AddTopology sorts the neighbours once for each graph, in the loader's workers; for each "
+    "batch, only its angles are numbered."
 )
 BUILD, CACHED = 0.1, 0.001
 
