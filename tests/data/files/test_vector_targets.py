@@ -139,7 +139,7 @@ def test_the_y_of_graphs_in_memory_needs_a_level(tmp_path: Path) -> None:
         found = read([graph(y=torch.rand(rows, 3)) for _ in range(3)])
         assert found.task is None
         assert found[0].y.shape == (rows, 3)
-        with pytest.raises(ValueError, match=f"^columns: y has 3 numbers for each {place}, as a v"):
+        with pytest.raises(ValueError, match=f"^columns: y has 3 numbers for each {place}, like"):
             splits(found)
     with pytest.raises(ValueError, match=r"^columns: y has 3 .*level='node-vectors'"):
         load_files(path=str(tmp_path / "graphs.pt"))
@@ -168,7 +168,7 @@ def test_options_that_contradict_each_other(tmp_path: Path) -> None:
     for options, error in (
         ({"level": "node-vectors", "invariant": True}, "invariant: node-vectors are not invariant"),
         ({"level": "graph", "lengths": True}, "lengths: applies to node-vectors and graph-vectors"),
-        ({"level": "node-vectors", "kind": "classification"}, "kind: node-vectors are numbers"),
+        ({"level": "node-vectors", "kind": "classification"}, "kind: node-vectors cannot be"),
         ({"level": "node-vector"}, "did you mean 'node-vectors'"),
         ({"level": "node-vectors", "lengths": "yes"}, "lengths: is 'yes'"),
     ):
