@@ -252,5 +252,5 @@ def test_superpixels_without_validation() -> None:
     assert len(whole.validation) == 0
     assert len(whole.train) == len(usual.train) + len(usual.validation)
     assert torch.equal(whole.train[0].pos, usual.validation[0].pos)
-    with pytest.raises(ValueError, match=r"^validation: 50000 leaves nothing"):
+    with pytest.raises(ValueError, match=r"^validation: 50000 leaves no training graphs"):
         load("cifar10", source="sample", validation=50_000)

@@ -160,7 +160,7 @@ def test_reactions_have_verdicts() -> None:
 
 
 def test_runs_that_give_vectors_are_refused() -> None:
-    with pytest.raises(ValueError, match="node-vectors, which move with the shape"):
+    with pytest.raises(ValueError, match="node-vectors, which transform with the shape"):
         watched_run("mine", build("dgn", task="node-vectors"))
     kept = watched_run("mine", build("dgn"))
     assert str(kept.symmetry) == "E(n), torsions, flexes, permutations"

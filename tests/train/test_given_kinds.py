@@ -87,7 +87,7 @@ def test_names_of_splits(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_graphs_without_answers_are_not_measured(run: Run) -> None:
-    with pytest.raises(ValueError, match=r"^y: graph 0 has none"):
+    with pytest.raises(ValueError, match=r"^y: graph 0 has no y"):
         run.evaluate(run.read(WATER))
 
 

@@ -1,8 +1,8 @@
-"""Models of other packages as functions that an audit can call.
+"""Adapters that wrap models of other packages as functions for the audit.
 
-Each adapter takes a model of its package and gives a function of coordinates and atomic numbers,
-with the neighbour list that the package wants. ASE calculators need none: pass them to
-:func:`symgnn.audit.audit` with `Atoms`.
+Each adapter takes a model of its package and returns a function of coordinates and atomic numbers,
+which builds the neighbour list that the package expects. ASE calculators need no adapter: pass them
+to :func:`symgnn.audit.audit` with `Atoms`.
 
 Example:
     audit(adapters.schnetpack(model), atoms, groups="E(3)")
@@ -64,11 +64,14 @@ def _answer(out: Mapping[str, Any], names: Sequence[str]) -> dict[str, Tensor]:
 
 
 def schnetpack(model: Any, cutoff: float | None = None) -> Adapted:
-    """A model of schnetpack (SchNet, PaiNN, FieldSchNet, SO3net, ...), with its dictionary.
+    """Wrap a model of schnetpack (SchNet, PaiNN, FieldSchNet, SO3net, ...).
 
     Args:
         model: An `AtomisticModel`, such as `NeuralNetworkPotential`.
         cutoff: The radius of the neighbour list; if not given, that of the representation.
+
+    Returns:
+        A function of `pos [N, 3]`, `z [N]`, `cell` and `pbc` that returns the outputs by name.
     """
     from schnetpack import properties
 
@@ -100,12 +103,16 @@ def schnetpack(model: Any, cutoff: float | None = None) -> Adapted:
 
 
 def mace(model: Any, **options: Any) -> Adapted:
-    """A model of mace-torch, with its batch of one-hot elements, pairs and shifts.
+    """Wrap a model of mace-torch.
 
     Args:
-        model: A `MACE`, `ScaleShiftMACE` or the like. Models of dipoles read `charges` `[N]` from
-            the data, 0 where it has none.
-        **options: Of its forward, such as `compute_stress=True`.
+        model: A `MACE`, `ScaleShiftMACE` or similar. Models of dipoles read `charges` `[N]` from
+            the data; the default is 0.
+        **options: Options of its forward, such as `compute_stress=True`.
+
+    Returns:
+        A function of `pos [N, 3]`, `z [N]`, `cell`, `pbc` and `charges` that returns the outputs by
+        name.
     """
     radius = float(model.r_max)
     elements = model.atomic_numbers
@@ -142,11 +149,14 @@ def mace(model: Any, **options: Any) -> Adapted:
 
 
 def nequip(model: Any, cutoff: float | None = None) -> Adapted:
-    """A model of nequip or allegro, with its `AtomicDataDict`.
+    """Wrap a model of nequip or allegro.
 
     Args:
         model: A `GraphModel`, as `nequip.model` builds it.
         cutoff: The radius of the neighbour list; if not given, the model's `r_max`.
+
+    Returns:
+        A function of `pos [N, 3]`, `z [N]`, `cell` and `pbc` that returns the outputs by name.
     """
     metadata = getattr(model, "metadata", {})
     radius = float(cutoff or metadata.get("r_max") or getattr(model, "r_max", None) or 0.0)
@@ -185,10 +195,13 @@ def _types_of(z: Tensor, names: Sequence[str]) -> Tensor:
 
 
 def torchmd_net(model: nn.Module) -> Adapted:
-    """A model of torchmd-net (TensorNet, equivariant transformer, graph network, ...).
+    """Wrap a model of torchmd-net (TensorNet, equivariant transformer, graph network, ...).
 
     Args:
-        model: A `TorchMD_Net`, as `torchmdnet.models.model.create_model` gives it.
+        model: A `TorchMD_Net`, from `torchmdnet.models.model.create_model`.
+
+    Returns:
+        A function of `pos [N, 3]`, `z [N]`, `cell` and `pbc` that returns the energy and forces.
     """
 
     def call(
@@ -206,11 +219,15 @@ def torchmd_net(model: nn.Module) -> Adapted:
 
 
 def e3nn(model: nn.Module) -> Adapted:
-    """A network of e3nn that takes a dictionary with `pos` and `x`, and perhaps `batch`.
+    """Wrap a network of e3nn that takes a dictionary with `pos` and `x`, and optionally `batch`.
 
     Args:
-        model: Such as `e3nn.nn.models.v2106.gate_points_networks.SimpleNetwork`. Its irreps are
-            the type of the output: pass `outputs="1x0e+1x1o"` to the audit, or let it infer them.
+        model: A network such as `e3nn.nn.models.v2106.gate_points_networks.SimpleNetwork`. Its
+            output irreps are the type of the output: pass `outputs="1x0e+1x1o"` to the audit, or
+            let the audit infer them.
+
+    Returns:
+        A function of `pos [N, 3]`, `x` and `z` that returns `{"output": ...}`.
     """
 
     def call(pos: Tensor, x: Tensor | None = None, z: Tensor | None = None) -> dict[str, Tensor]:

@@ -32,10 +32,10 @@ FINDING = (
     "them to edges, with hidden layers of 258 and 256. SchNet's filters depend on lengths "
     "alone: the specification computes them once for an edge and its reverse, and sets "
     "Gaussians near the denormal range to zero, since processors multiply denormal numbers "
-    "slowly. DimeNet++ gathers a message to every triplet; AGN, and DimeNet++ as a specification, do not. If an edge has "
-    "few triplets (12 among the atoms, 24 on tours, but 7 on superpixels, 6 on polytopes and "
-    "1.7 on molecules), most of DimeNet++ is linear maps of edges, which are the same on both "
-    "sides."
+    "slowly. DimeNet++ gathers a message to every triplet; AGN, and DimeNet++ as a "
+    "specification, do not. If an edge has few triplets (12 among the atoms, 24 on tours, but 7 "
+    "on superpixels, 6 on polytopes and 1.7 on molecules), most of DimeNet++ is linear maps of "
+    "edges, which are the same on both sides."
 )
 DIMENET, CUTOFF = 3.0, 5.0
 #: EGNN over DGN.

@@ -1,4 +1,4 @@
-"""Whether something fits into memory, asked before it is made."""
+"""Checks that edges, angles or pairs fit into memory before they are listed."""
 
 from __future__ import annotations
 

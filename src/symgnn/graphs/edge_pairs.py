@@ -1,4 +1,4 @@
-"""Edges that come both ways, as one row for an edge and its reverse where both carry the same."""
+"""Lines: one row for an edge and its reverse, for values that are equal on both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rows move between domains: lists of which row goes where, and back."""
+"""Movements of rows between domains as sparse matrices, with their transposes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The topology in operations that `torch.export` can record, for graphs of any size.
 
-The same lists as :meth:`Topology.build` makes, without its checks and shortcuts: nothing here
-depends on a number in a tensor, but for the sizes of results. What only a backward pass reads is
-left empty.
+The results are those of :meth:`Topology.build`, without its checks and shortcuts: no control flow
+depends on the values of a tensor, and only the sizes of results do. Tensors that only a backward
+pass reads are left empty.
 """
 
 from __future__ import annotations

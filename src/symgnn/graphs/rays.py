@@ -1,4 +1,4 @@
-"""How a topology is computed from `edge_index`: sorting and searching, no loop over nodes."""
+"""Computation of a topology from `edge_index` by sorting and searching, with no loop over nodes."""
 
 from __future__ import annotations
 

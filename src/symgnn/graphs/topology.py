@@ -1,4 +1,4 @@
-"""The topology of a graph or a batch: everything the blocks need that is not a value."""
+"""The topology of a graph or batch: neighbours, rays, angles and counts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The blocks of the paper, and CGN, each as the list of what its updates read.
+"""The blocks of the paper, and CGN, each as the lists of the inputs of its updates.
 
 Equation names are those of "Symmetry-driven graph neural networks" (Farina and Slade, 2021).
-All are in the order angle, edge, node, coordinates, graph.
+All blocks run their updates in the order angle, edge, node, coordinates, graph.
 """
 
 from symgnn.nn.inputs import a, d2, e, kappa, position, reduce, theta, u, v

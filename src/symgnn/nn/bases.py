@@ -1,7 +1,7 @@
-"""Distances and angles in bases of functions, as molecular networks read them.
+"""Radial and angular bases, as used by networks for molecules.
 
-Each is a :class:`Measure`, made by a function that takes its size and its cutoff. Distances beyond
-the cutoff give 0 in the bases that have an envelope.
+Each basis is a :class:`Measure`, created by a function that takes its size and its cutoff. Bases
+with an envelope are 0 for distances beyond the cutoff.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps of the derivation of a symmetry that look at a network as a whole."""
+"""Steps of the symmetry derivation that consider the whole network."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The envelope of messages: edges and angles fade out towards a cutoff.
+"""The envelope f of messages, which goes smoothly to 0 at a cutoff.
 
     e_ji = f(|x_j - x_i|) phi^e(...),    a_jik = f(|x_j - x_i|) f(|x_k - x_i|) phi^a(...)
 
-so that what an edge adds to any sum goes to 0, with two derivatives, where the edge leaves the
-graph. Without it, energies jump and forces are not those of the energy whenever a neighbour crosses
-the cutoff.
+The contribution of an edge to any sum, and its first two derivatives, go to 0 at the cutoff, where
+the edge leaves the graph. Without an envelope, the energy is discontinuous when a neighbour crosses
+the cutoff, and the forces miss this jump.
 """
 
 from __future__ import annotations

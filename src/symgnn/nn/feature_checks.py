@@ -1,4 +1,4 @@
-"""Whether a graph has what a model was built for; each fault is one line with its fix."""
+"""Checks that a graph has the features that a model reads; errors are one line with the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The function phi of an update, in two halves; the MLP is one; and what is done to its result."""
+"""Forms: the functions phi of updates, such as the MLP, and operations on their results."""
 
 from __future__ import annotations
 

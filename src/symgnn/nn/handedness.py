@@ -1,13 +1,14 @@
-"""Handedness: what nodes can see that a mirror changes, in any dimension.
+"""Handedness: node inputs that change sign under reflections, in any dimension n.
 
-The sum of the directions of the d edges that end at a node, weighed by a value of the edge or of
-its source and divided by the square root of d, is a vector, the first moment of that value. The
-determinant of n such vectors, each with its own learned weights, is kept by all rotations and
-changes its sign under reflections.
+The first moment of a value (of an edge or of its source) at a node is a vector: the sum of the
+directions of the d edges that end at the node, weighted by the value and divided by the square root
+of d. The determinant of n such vectors, each with its own learned weights, is invariant to
+rotations and changes its sign under reflections.
 
-Equal weights give parallel vectors, so only the differences between the edges of a node count:
-values are taken relative to their mean over these edges, and divided by their root mean square
-deviation. So determinants are of size 1, however small the values and however many the edges.
+Equal weights give parallel vectors, so only the differences between the edges of a node matter.
+Therefore values are taken relative to their mean over these edges and divided by their root mean
+square deviation. Determinants then have the size 1, regardless of the size of the values and the
+number of edges.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The language of specifications: what an update can read.
+"""Inputs of updates, from which specifications are written.
 
-A value (v, e, a, u) or a measure of the coordinates lives on one domain and is read at a place of
-another. The names are the paper's, and a specification reads as its formulas do::
+An input is a value (v, e, a, u) or a measure of the coordinates. It lives on one domain and is read
+at a place of another domain. The names are the paper's, and a specification mirrors its formulas::
 
     edge = [v.source, v.target, e, d2, u]  # phi^e(v_j, v_i, e_ji, |x_i - x_j|^2, u)
     node = [v, reduce(e), u]  # phi^v(v_i, rho({e_ji}), u)

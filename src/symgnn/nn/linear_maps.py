@@ -1,4 +1,4 @@
-"""Coordinate maps by one matrix for all nodes: orthogonal with determinant -1, and any."""
+"""Coordinate maps with one matrix for all nodes: orthogonal with determinant -1, or arbitrary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of nodes, `data.z`: atomic numbers, say."""
+"""Node types `data.z`, such as atomic numbers, and their embedding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modules of inputs with parameters, and drawing parameters anew."""
+"""Modules of inputs with parameters, and the re-initialisation of parameters."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Rungs between E(n) and nothing: networks that read directions in space.
+"""Blocks with less symmetry than E(n), which read directions in space.
 
-Each is DGN with other measures on its edges, for data in which directions mean something:
+Each is DGN with other edge measures, for data in which directions matter:
 
-- TGN reads `x_j - x_i`: translations alone. Upright digits, anywhere in a picture.
-- STGN reads the same over the longest edge: translations and dilations.
-- UGN reads the height of j over i along an axis, and their distance across it: translations,
-  rotations about the axis and reflections along it. Rooms, trees, weather, whatever has gravity.
-- UGN+flips reads the size of the height: the same, and turning the axis upside down.
+- TGN reads `x_j - x_i`. Symmetry: translations. For example upright digits anywhere in an image.
+- STGN reads `x_j - x_i` divided by the longest edge. Symmetry: translations and dilations.
+- UGN reads the height of j over i along an axis, and their distance across it. Symmetry:
+  translations, rotations about the axis and reflections along it. For data with gravity: rooms,
+  trees, weather.
+- UGN+flips reads the absolute height. Symmetry: that of UGN, and flips of the axis.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A block as a specification (what each update reads), and a network of such blocks."""
+"""Specifications: the inputs of each update of a block, and the blocks of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages of training graphs, by which a network brings its inputs to the size of 1."""
+"""Averages of training graphs, with which a network normalises its inputs and sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of a graph or batch at one moment, and the first of them."""
+"""The state: the current values of a graph or batch, and its initialisation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One update of a block: the value of a domain from the inputs that its specification names.
+"""An update of a block: the new values of a domain, computed from the inputs of its specification.
 
-Read :meth:`Update.reference` first: it is the mathematics. An engine may compute the same faster.
+Read :meth:`Update.reference` first: it is the definition. An engine may compute the same faster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Variants of the blocks that are switches, not specifications of their own."""
+"""Options that modify a block: `separable=True` and `chiral=True`."""
 
 from __future__ import annotations
 

@@ -123,7 +123,9 @@ def test_vectors_of_graphs_are_never_silently_invariant(level: str | None, tmp_p
 
 def test_arrays_with_any_name_need_a_level(tmp_path: Path) -> None:
     molecules(tmp_path / "water.xyz")
-    with pytest.raises(ValueError, match=r"columns: tint has 3 .*or level='node' for numbers that"):
+    with pytest.raises(
+        ValueError, match=r"columns: tint has 3 .*or level='node' for invariant numbers"
+    ):
         read(tmp_path, columns="tint")
     assert read(tmp_path, columns="tint", level="node").task.vectors == ()
     assert read(tmp_path, columns="tint", level="node-vectors").task.vectors == ("tint",)
@@ -137,7 +139,7 @@ def test_the_y_of_graphs_in_memory_needs_a_level(tmp_path: Path) -> None:
         found = read([graph(y=torch.rand(rows, 3)) for _ in range(3)])
         assert found.task is None
         assert found[0].y.shape == (rows, 3)
-        with pytest.raises(ValueError, match=f"^columns: y has 3 numbers for each {place}, as a v"):
+        with pytest.raises(ValueError, match=f"^columns: y has 3 numbers for each {place}, like"):
             splits(found)
     with pytest.raises(ValueError, match=r"^columns: y has 3 .*level='node-vectors'"):
         load_files(path=str(tmp_path / "graphs.pt"))
@@ -164,9 +166,9 @@ def test_vectors_are_no_points(column: str, tmp_path: Path) -> None:
 def test_options_that_contradict_each_other(tmp_path: Path) -> None:
     molecules(tmp_path / "water.xyz")
     for options, error in (
-        ({"level": "node-vectors", "invariant": True}, "invariant: node-vectors turn"),
+        ({"level": "node-vectors", "invariant": True}, "invariant: node-vectors are not invariant"),
         ({"level": "graph", "lengths": True}, "lengths: applies to node-vectors and graph-vectors"),
-        ({"level": "node-vectors", "kind": "classification"}, "kind: node-vectors are numbers"),
+        ({"level": "node-vectors", "kind": "classification"}, "kind: node-vectors cannot be"),
         ({"level": "node-vector"}, "did you mean 'node-vectors'"),
         ({"level": "node-vectors", "lengths": "yes"}, "lengths: is 'yes'"),
     ):

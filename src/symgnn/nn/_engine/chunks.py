@@ -1,8 +1,8 @@
-"""Computing something large part by part, where nothing of a part is kept.
+"""Computation in parts; nothing of a part is kept for the backward pass.
 
-The backward pass computes each part again. Its derivatives are taken with respect to what was given
-to :class:`Chunks`, so a part may read nothing else that has any: not a tensor that is computed
-outside, unless it is shared. The parameters of the module are shared from the start.
+The backward pass recomputes each part. Gradients are computed only with respect to the tensors
+passed to :class:`Chunks` and to shared tensors, so a part must not read any other tensor that
+requires a gradient. The parameters of the module are shared from the start.
 """
 
 from __future__ import annotations

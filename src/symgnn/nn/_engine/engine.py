@@ -1,4 +1,4 @@
-"""The engine: the interface of the mathematics to how it is computed."""
+"""The engine: the interface between the definitions in `nn` and their fast computation."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The first half of an additive form: inputs mapped where they live, added on the way up.
+"""The first linear map of an additive form, applied per input on its own domain.
 
     hidden = bias + own W_own^T + lift(node W_node^T + lift(graph W_graph^T)) + ...
 
-Each input is multiplied by its columns W of the first map on the rows of its own domain: a node
-value on N rows instead of E or A. The bias, and what graphs add, are added to what nodes add at
-their first place; this is lifted to edges, or to rays and from there to angles. Where the last map
-of the update that made an own value folds, `own = last(before)`, W is multiplied by that map and
-applied to `before`.
+Each input is multiplied by its columns W of the first linear map on the rows of its own domain: a
+node value on N rows instead of E or A. The bias and the terms of graphs are added to the term of
+the first node input; the sum is gathered to edges, or to rays and from there to angles. If the last
+linear map of the update that computed an own value is deferred, `own = last(before)`, W is
+multiplied by that map and applied to `before`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Updates with some angles and edges in memory at once, `chunk` of them."""
+"""Updates in chunks: at most `chunk` angles, and edges, are in memory at once."""
 
 from __future__ import annotations
 

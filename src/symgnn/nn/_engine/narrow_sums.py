@@ -1,13 +1,13 @@
-"""Sums over all pairs of rays of each vertex, where nodes have few numbers.
+"""Sums over all pairs of rays of each vertex, for node values with few columns.
 
 With g_j = W v_j + a and h_k = W' v_k + a', where a and a' belong to the vertex,
 
     sum_jk K_jk g_jc h_kc = W_c Y W'_c + a'_c (W_c . y) + a_c (W'_c . y) + a_c a'_c y_0,
 
 where Y = sum_jk K_jk v_j v_k, y and y_0 are the blocks of the same sum over the vectors (v_j, 1).
-So the rays are summed before any weight acts, in the few numbers of a node and not in as many as
-there are channels, and there is one such sum for each polynomial of the angle. A first layer, whose
-nodes have their features alone, costs little beside its nodes.
+So the sums over rays are computed before any weight is applied, on the few columns of a node value
+instead of on all channels; there is one such sum for each polynomial of the angle. In a first
+layer, whose node values are the input features, this costs little.
 """
 
 from __future__ import annotations

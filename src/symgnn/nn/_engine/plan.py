@@ -1,4 +1,4 @@
-"""The plan of an update: what is known of it before any graph, made once, in its `__init__`."""
+"""The plan of an update: everything that does not depend on the graph, made once in `__init__`."""
 
 from __future__ import annotations
 

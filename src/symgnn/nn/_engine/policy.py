@@ -1,4 +1,4 @@
-"""The sizes by which it is decided how something is computed: a context, not a global."""
+"""The sizes that decide between variants of a computation: a context, not a global."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The two movements between domains, gather and sum, as fast as memory allows.
+"""Gather and sum: the two movements of rows between domains.
 
-Both are products with a matrix of zeros and ones (:class:`symgnn.graphs.Movement`), done as one
+Both are products with a matrix of zeros and ones (:class:`symgnn.graphs.Movement`), computed by one
 `index_select` or `embedding_bag`: these write each row once and need no atomic additions, so
 results do not depend on the order of threads. The backward pass is the product with the transpose,
-likewise.
+computed in the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sums of :mod:`symgnn.nn._engine.moment_sums`, some vertices at a time that fit in the cache.
+"""The sums of :mod:`symgnn.nn._engine.moment_sums`, in groups of vertices that fit into the cache.
 
 The derivative of a vertex's sum `out_c` by a factor of its rays is the derivative of `out_c` times
 a row that does not depend on it,
@@ -6,15 +6,16 @@ a row that does not depend on it,
     Z_j = (sum_m F_jm w_m H_m - o_j h_j,  sum_m F_jm w_m G_m - o_j g_j),
 
 so Z is computed in the forward pass, while the moments G and H are in the cache, and the backward
-pass multiplies and sums. Rows of Z stand as those of `[g, h]` do, hence with halves exchanged.
-Second derivatives are those of the plain operations.
+pass multiplies and sums. Rows of Z have the order of `[g, h]`, that is, with halves exchanged.
+Second derivatives are computed by the plain operations.
 
-Where directions have length 1 and rays add nothing, g_j = b_j + a with b of the neighbour and a of
-the vertex. Then no pass over the rays adds a: it adds a times the sum of F to the moments, and
+If directions have length 1 and no input lives on rays, g_j = b_j + a with b of the neighbour and a
+of the vertex. Then a need not be added to every ray: a times the sum of F is added to the moments,
+and
 
     sum_j g_j h_j = sum_j b_j b'_j + a' G_0 + a H_0 - d a a'
 
-needs a product for each node in place of one for each ray, as the first feature is 1.
+needs one product per node instead of one per ray, since the first feature is 1.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""An angle update in tiles: pieces of the angles that stay in the processor's cache.
+"""An angle update in tiles: pieces of the angles that fit into the processor's cache.
 
-With many angles, getting memory for their hidden numbers takes longer than computing them. So a
-tile goes through the whole update before the next one begins, and none of its hidden numbers is
-kept: the backward pass computes them again, tile by tile. Where the process keeps the memory that
-it has had (:func:`symgnn.train.keep_memory`), computing twice takes longer, and tiles are only for
-sizes where memory itself is scarce.
+With many angles, allocating memory for their hidden values takes longer than computing them. So
+each tile goes through the whole update before the next one, and its hidden values are not kept: the
+backward pass recomputes them, tile by tile. If the process keeps freed memory
+(:func:`symgnn.train.keep_memory`), recomputing takes longer than it saves, and tiles are used only
+for sizes at which memory is scarce.
 """
 
 from __future__ import annotations

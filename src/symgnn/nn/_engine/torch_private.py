@@ -1,4 +1,4 @@
-"""The parts of PyTorch that are not public, all in this file."""
+"""All uses of non-public parts of PyTorch."""
 
 from __future__ import annotations
 

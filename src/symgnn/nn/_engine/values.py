@@ -1,8 +1,9 @@
-"""Values whose last linear map waits: for a reduction, or to be folded into the next update.
+"""Values whose last linear map is deferred: applied after an aggregation, or merged with the next
+update.
 
-Reductions climb: angle -> ray -> node -> graph and edge -> node -> graph, each step once. Only
-sums and maxima are kept on the way; a mean is a sum divided by its count at the end. The
-reduction of nothing is 0, whether sum, mean or max.
+Aggregations go step by step, angle -> ray -> node -> graph and edge -> node -> graph, each step
+once. Only sums and maxima are kept in between; a mean is a sum divided by its count at the end. The
+aggregation of an empty set is 0 for sum, mean and max.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Updates with all rows in memory at once; many angles go through in tiles."""
+"""Updates with all rows in memory at once; many angles are processed in tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other people's networks as specifications, equal to their own code."""
+"""Published networks as specifications, numerically equal to their own code."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,8 @@
-"""DimeNet and IsoGNN by the formulas of the paper's appendix, as they stand there.
+"""DimeNet and IsoGNN by the formulas of the paper's appendix, taken literally.
 
-They are not the networks of those names, which are beside them, equal to their own code: the
-appendix shows how such networks come out of DGN and AGN, and leaves most of their forms open.
+They differ from the published networks of these names, which are in the other modules of this
+package: the appendix shows how such networks follow from DGN and AGN, and does not specify most of
+their functions.
 """
 
 from __future__ import annotations
