@@ -201,7 +201,7 @@ def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) 
 
 
 def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Input, ...]:
-    """The inputs of the nodes, if the first values of the nodes are among what is read."""
+    """The initial node inputs, if an update reads the initial node values."""
     return tuple(spec.inputs) if reads & {"v", "v0"} else ()
 
 
