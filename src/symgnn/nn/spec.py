@@ -160,7 +160,7 @@ def _checked(given: Input, reader: str) -> Input:
             raise ValueError(
                 f"{reader}: reads {given}; write reduce({given.of.name}, 'source') or 'target'"
                 if ends != ("",)
-                else f"{reader}: reads {given} at {given.place!r}; leave the place out"
+                else f"{reader}: reads {given} at {given.place!r}; remove the place"
             )
         return dataclasses.replace(given, domain=reader)
     places = PLACES.get((given.domain, reader))
