@@ -16,7 +16,7 @@ WRONG = {
     "too fine": (lambda: Spec("s", node=[e]), r"node: cannot read e, .* write reduce\(e\)"),
     "too coarse": (lambda: Spec("s", node=[reduce(u)]), r"node: cannot read reduce\(u\)"),
     "end missing": (lambda: Spec("s", edge=[reduce(a)]), r"write reduce\(a, 'source'\)"),
-    "end too much": (lambda: Spec("s", node=[reduce(a, "source")]), "leave the place out"),
+    "end too much": (lambda: Spec("s", node=[reduce(a, "source")]), "remove the place"),
     "placed": (lambda: reduce(v.source), "reduce: takes an input without a place"),
     "twice": (lambda: reduce(reduce(e)), "reduce: takes an input without a place"),
     "after of inputs": (

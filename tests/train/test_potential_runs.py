@@ -187,7 +187,7 @@ def test_frames_may_lack_forces_where_that_is_allowed() -> None:
         if number % 2:
             frame.calc.results["forces"] = full.get_forces()
     targets = ["energy", "forces"]
-    with pytest.raises(ValueError, match=r"forces: is missing; give it, leave it out of the"):
+    with pytest.raises(ValueError, match=r"forces: is missing; add it, remove it from the"):
         symgnn.fit(frames, SMALL, targets=targets, **QUICK)
     run = symgnn.fit(frames, SMALL, targets=targets, data={"missing": "mask"}, **QUICK)
     assert np.isfinite(run.metrics["train"]["mae forces"]["mean"])

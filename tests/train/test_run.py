@@ -256,7 +256,7 @@ def test_what_no_model_reads_is_dropped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^model\.node_features: is 2, .*data\.drop: \[x\]"):
         train(config(data=data, model=raw), tmp_path / "other")
     sizes = {**run.facts.told, "angle_features": 2}
-    with pytest.raises(ValueError, match=r"leave angle_attr out with data\.drop: \[angle_attr\]"):
+    with pytest.raises(ValueError, match=r"ignore angle_attr with data\.drop: \[angle_attr\]"):
         make_model(run.config, run.task, sizes)
 
 

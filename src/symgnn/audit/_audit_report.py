@@ -1,4 +1,4 @@
-"""What an audit found, as text, as a page, and as answers for tests."""
+"""The report of an audit: text, page, and answers for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph before and after a transformation, and what it does to inputs and outputs."""
+"""A graph before and after a transformation, and the transformation of its inputs and outputs."""
 
 from __future__ import annotations
 

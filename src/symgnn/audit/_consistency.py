@@ -92,7 +92,7 @@ def _reach(graph: Graph) -> float:
 
 
 def batch_and_single(session: Session) -> Check:
-    """A graph in a batch gives what it gives alone."""
+    """The outputs of a graph in a batch equal its outputs alone."""
     parts, batch, singles = _batch(session)
     checks = []
     for output in session.outputs:

@@ -29,7 +29,7 @@ from symgnn.store import write_whole
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A transformation after which an output is not what it should be."""
+    """A transformation that breaks the symmetry of an output."""
 
     case: Case
     output: Output

@@ -1,4 +1,4 @@
-"""What was measured of each kind of transformation, and answers for tests."""
+"""The measurements of each kind of transformation, and answers for tests."""
 
 from __future__ import annotations
 

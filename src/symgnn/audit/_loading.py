@@ -1,4 +1,4 @@
-"""What the command reads: a graph from a file, and a model by the name of its factory."""
+"""Inputs of the command: a graph from a file, and a model by the name of its factory."""
 
 from __future__ import annotations
 

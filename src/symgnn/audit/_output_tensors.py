@@ -1,4 +1,4 @@
-"""The tensors in what a model returns, by name."""
+"""The tensors in the output of a model, by name."""
 
 from __future__ import annotations
 

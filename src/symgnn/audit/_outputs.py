@@ -1,4 +1,4 @@
-"""What an output is: its type, and whether it belongs to the graph, to nodes or to edges."""
+"""The type of an output, and whether it belongs to the graph, to nodes or to edges."""
 
 from __future__ import annotations
 

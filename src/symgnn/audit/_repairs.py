@@ -1,4 +1,4 @@
-"""What to change, where the submodule that breaks a symmetry is known and simple."""
+"""Suggested repairs for known kinds of submodules that break a symmetry."""
 
 from __future__ import annotations
 

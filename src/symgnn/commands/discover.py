@@ -11,7 +11,7 @@ from pathlib import Path
 def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Its options."""
     discover = commands.add_parser(
-        "discover", help="find out which symmetry data have, and which network to use"
+        "discover", help="estimate the symmetry of data, and recommend a network"
     )
     discover.add_argument("data", help="a dataset, a file or folder, or a YAML file")
     discover.add_argument(
@@ -22,13 +22,19 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         help="options of the data, such as targets=[homo] or limit=1000",
     )
     discover.add_argument(
-        "--minutes", type=float, default=10, help="stop after this time (default 10)"
+        "--minutes", type=float, default=10, help="stop after this many minutes (default 10)"
     )
-    discover.add_argument("--out", type=Path, help="write the page, the numbers and a config there")
-    discover.add_argument("--resume", action="store_true", help="go on with the search in --out")
-    discover.add_argument("--level", help="what y belongs to, where its shape does not say it")
-    discover.add_argument("--seed", type=int, default=0, help="of random numbers (default 0)")
-    discover.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    discover.add_argument(
+        "--out", type=Path, help="directory for the page, the JSON and a training configuration"
+    )
+    discover.add_argument("--resume", action="store_true", help="continue the search in --out")
+    discover.add_argument(
+        "--level", help="level of the targets (graph, node, ...), if their shape is ambiguous"
+    )
+    discover.add_argument(
+        "--seed", type=int, default=0, help="seed of the random numbers (default 0)"
+    )
+    discover.add_argument("--json", action="store_true", help="print only JSON")
     return discover
 
 
@@ -40,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.store import check_writable, write_whole
 
     if options.resume and options.out is None:
-        raise ValueError("--resume: needs --out; give the directory to go on with")
+        raise ValueError("--resume: needs --out; give the directory of the search to continue")
     if options.out is not None:
         check_writable(options.out / "discover.html")
     report = discover(

@@ -76,6 +76,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check_installed() -> None:
-    """Say in one line what is missing."""
+    """Raise an error of one line if a package is missing."""
     if find_spec("lightning_fabric") is None:
         raise ValueError("lightning_fabric: is not installed; pip install lightning-fabric")

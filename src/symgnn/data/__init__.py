@@ -1,4 +1,4 @@
-"""Datasets."""
+"""Datasets, your own files, splits and folds."""
 
 from symgnn.data._nbody import NBody, Trajectories, integrate_charged, simulate_charged
 from symgnn.data._polytope_sets import SETS, Polytopes

@@ -98,7 +98,7 @@ def _from_smiles(pos: np.ndarray, z: np.ndarray, smiles: str) -> Bonds | None:
 
 
 def _from_geometry(pos: np.ndarray, z: np.ndarray) -> Bonds:
-    """RDKit's bonds; where it finds no bond orders, what is connected."""
+    """RDKit's bonds; without bond orders if RDKit finds none."""
     chem = rdkit()
     from rdkit.Chem import rdDetermineBonds
 

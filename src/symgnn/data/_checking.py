@@ -1,4 +1,4 @@
-"""Whether a dataset is what it should be."""
+"""Checks of a dataset: files, counts, splits and every graph."""
 
 from __future__ import annotations
 

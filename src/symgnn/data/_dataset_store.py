@@ -1,4 +1,4 @@
-"""The files that datasets are made of, and what is made of them: found, fetched, checked, kept.
+"""The source files of datasets and the files prepared from them: search, download, check, cache.
 
 Everything is written beside its place and renamed when whole, under a lock, so that a file is there
 completely or not at all and two processes that want the same one wait for each other.
@@ -292,7 +292,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _room(path: Path, size: int) -> Iterator[None]:
-    """A full disk as one line; what was begun is removed, to give its room back."""
+    """Report a full disk in one line, and remove the incomplete file to free its space."""
     try:
         yield
     except OSError as error:

@@ -115,7 +115,7 @@ def _vertices(name: str, dimension: int | None) -> np.ndarray:
         if dimension not in (None, own):
             raise ValueError(
                 f"dimension: is {dimension}, but the {name} has dimension {own}; pass {own} or "
-                "leave it out"
+                "remove it"
             )
         return special()
     if name in _FAMILIES:

@@ -107,7 +107,7 @@ def read_molecules(
 
 
 def _checked(arrays: Arrays, path: Path) -> Arrays:
-    """The arrays, if they are what a file of QM9 has, in the right units."""
+    """The arrays, after checking names, shapes and units."""
     missing = {"pos", "z", "n_atoms", "y", "index", "smiles"} - set(arrays)
     if missing:
         raise ValueError(f"{path}: has no array {', '.join(sorted(missing))}; replace it")

@@ -73,7 +73,7 @@ class Task:
             object.__setattr__(self, "lengths", True)
         elif self.level not in VECTOR_LEVELS and (self.vectors or self.lengths):
             name = "vectors" if self.vectors else "lengths"
-            raise ValueError(f"{name}: level {self.level!r} has no vectors; leave it out")
+            raise ValueError(f"{name}: level {self.level!r} has no vectors; remove {name}")
         elif self.level in VECTOR_LEVELS and not self.vectors:
             object.__setattr__(self, "vectors", ("vector",))
         if self.vectors and len(self.targets) % len(self.vectors):

@@ -65,7 +65,7 @@ class Angles:
         return found
 
     def growth(self, x: Tensor) -> Tensor:
-        """The length of each edge over what it was."""
+        """The ratio of the new to the old length of each edge."""
         return (x[self.pairs[0]] - x[self.pairs[1]]).norm(dim=1) / self.lengths
 
 

@@ -94,7 +94,7 @@ def unit_axis(axis: Sequence[float] | None, n: int) -> Tensor:
 def _frame(
     name: str, pos: Tensor, axis: Sequence[float] | None, least: int
 ) -> tuple[Tensor, Tensor]:
-    """The axis `[n]`, and an orthonormal basis of what is across it `[n - 1, n]`."""
+    """The axis `[n]`, and an orthonormal basis of its orthogonal complement `[n - 1, n]`."""
     n = cloud_of(pos).n
     if n < least:
         raise NoSuchTransformation(f"{name}: needs a dimension of {least} or more; pos has {n}")

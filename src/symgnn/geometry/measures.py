@@ -18,7 +18,7 @@ from torch import Tensor
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """Half types as float32, the others as they are."""
+    """Convert half types to float32; other types are unchanged."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 

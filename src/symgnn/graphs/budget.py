@@ -15,7 +15,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 def require_memory(
     what: str, count: int, each: int, fix: str, device: torch.device | None = None
 ) -> None:
-    """Refuse what does not fit.
+    """Raise an error if a number of rows does not fit into the free memory.
 
     Args:
         what: what is made, with "{count}" for how many there are.

@@ -142,7 +142,7 @@ class Spherical(nn.Module):
         self.zeros, self.factors = (torch.from_numpy(f) for f in forms)
 
     def _apply(self, function, recurse: bool = True):  # type: ignore[no-untyped-def]
-        """Moves between devices; the constants stay in float64, whatever the model's type."""
+        """Move between devices; the constants stay in float64, for every dtype of the model."""
         kept = {name: buffer for name, buffer in self.named_buffers() if buffer is not None}
         super()._apply(function, recurse)
         for name, buffer in kept.items():

@@ -181,7 +181,7 @@ class Block(nn.Module):
         return kept & self.map.keeps if self.map is not None else kept
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Re-initialise all parameters."""
         for update in self._updates():
             update.reset_parameters()
         if self.map is not None:

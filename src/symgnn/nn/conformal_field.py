@@ -33,7 +33,7 @@ class ConformalField(nn.Module):
         weight: D; or "learned", which is initialised to 0 (invariant outputs).
     """
 
-    #: What such a field is equivariant to, if the network keeps it.
+    #: The transformations to which the field is equivariant, if the network is invariant to them.
     symmetry: Symmetry = MOEBIUS | STARS
 
     def __init__(self, weight: float | str) -> None:
@@ -47,13 +47,13 @@ class ConformalField(nn.Module):
             raise ValueError(f"weight: is {weight!r}; give a finite number, or 'learned'")
 
     def reset_parameters(self) -> None:
-        """Back to the start."""
+        """Re-initialise the weight, if it is learned."""
         if isinstance(self.weight, nn.Parameter):
             nn.init.zeros_(self.weight)
 
     @property
     def output_type(self) -> str:
-        """What an audit should expect."""
+        """The type of the output for an audit."""
         weight = self.weight
         return f"weight {weight if isinstance(weight, float) else weight.item()!r} per node"
 

@@ -167,7 +167,7 @@ class Conv(nn.Module):
         return rows, (state.position if scale is None else state.position / scale).to(pos.dtype)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Re-initialise all parameters."""
         reset_parts(self)
 
     def __repr__(self) -> str:

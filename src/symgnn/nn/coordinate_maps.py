@@ -77,7 +77,7 @@ class CoordinateMap(nn.Module):
         state.edge_shift = edge_shift
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Re-initialise all parameters."""
         reset_all(self)
 
 
@@ -139,7 +139,7 @@ class _Common(CoordinateMap):
         return type(self).forward is _Common.forward
 
     def parts(self, state: State) -> tuple[Tensor, Tensor | None]:
-        """The new coordinates without what is added to all nodes alike, and that."""
+        """The new coordinates without the common shift of all nodes, and that shift."""
         raise TypeError(f"{type(self).__name__} has to say where it moves the nodes")
 
     def forward(self, state: State) -> Tensor:

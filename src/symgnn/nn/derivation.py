@@ -9,19 +9,20 @@ from symgnn.nn.coordinate_maps import CoordinateMap
 
 
 def narrowed(kept: Symmetry, maps: Iterable[CoordinateMap], scaling: float | None) -> Symmetry:
-    """What is kept, given what the inputs and maps keep one by one.
+    """The symmetry of a network, given the intersection of those of its inputs and maps.
 
     Args:
         kept: The intersection over inputs and maps.
         maps: The coordinate maps.
-        scaling: That of the specification; None where coordinates are not scaled.
+        scaling: That of the specification; None if coordinates are not scaled.
     """
-    # what reads along an axis keeps motions about it only as long as the axis is not turned
+    # a measure along an axis is invariant to motions about it only if no map turns the axis
     if "rotation" not in kept and any(psi.turns for psi in maps):
         kept = Symmetry(kept.kinds - set(AXIAL))
     if scaling is None:
         return kept
-    # the scale is that of the longest edge; where it matters, so does what keeps the edges' lengths
+    # the scale is the longest edge; if the network depends on it, only maps that keep edge lengths
+    # remain
     kept = kept if "dilation" in kept else kept & LENGTHS
-    # what happens to scaled coordinates does not depend on their scale, and is scaled back
+    # scaled coordinates do not depend on the original scale, and outputs are scaled back
     return kept | Symmetry(["dilation"])

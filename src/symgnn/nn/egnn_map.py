@@ -86,7 +86,7 @@ class EGNNMap(CoordinateMap):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Re-initialise all parameters."""
         reset_parts(self)
         assert isinstance(self.update.phi, MLP)
         last = self.update.phi.linears[-1]

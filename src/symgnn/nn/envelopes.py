@@ -53,7 +53,7 @@ def _of_ends(cutoff: float, x: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True, repr=False)
 class Faded(Measure):
-    """A measure of edges or angles times their envelope: what is summed goes to 0 as well.
+    """A measure of edges or angles times their envelope, so that its sums are continuous too.
 
     It is a class of its own, as a mean that is taken off would not go to 0.
     """

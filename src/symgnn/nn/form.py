@@ -84,7 +84,7 @@ class Form(nn.Module):
         """
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Re-initialise all weights."""
         reset_all(self)
 
 
@@ -174,7 +174,7 @@ class MLP(Form):
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Re-initialise all weights."""
         if self.init == "torch":
             reset_all(self)
             return
@@ -271,7 +271,7 @@ class AffineMap(nn.Linear):
             self.register_buffer("weight", self.bias.new_empty(outputs, 0), persistent=False)
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Re-initialise all weights."""
         if self.in_features:
             super().reset_parameters()
         else:

@@ -157,7 +157,7 @@ class Chiral(MLP):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Re-initialise all weights."""
         for each in self.linears:
             each.reset_parameters()  # type: ignore[operator]
         nn.init.normal_(self.weights, std=self.weights.shape[1] ** -0.5)

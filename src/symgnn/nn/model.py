@@ -319,7 +319,7 @@ class Model(nn.Module):
         return rows if self.field is None else self.field(rows, state, pos)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Re-initialise all parameters."""
         reset_parts(self)
 
     @torch.no_grad()

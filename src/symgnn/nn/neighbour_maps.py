@@ -182,7 +182,7 @@ def all_pairs_state(state: State) -> State:
 
 
 def _on_pairs(edges: Values, state: State) -> Values:
-    """A value of edges on all pairs: the mean of parallel edges, 0 where there is none."""
+    """An edge value on all pairs of nodes: the mean of parallel edges, 0 for missing edges."""
     pairs, edge_pair = state.topology.all_pairs, state.topology.edge_pair
     assert pairs is not None
     assert edge_pair is not None

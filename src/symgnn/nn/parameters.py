@@ -37,7 +37,7 @@ class InputModules(nn.ModuleDict):
 
 
 def reset_parts(module: nn.Module) -> None:
-    """Draw the parameters of all submodules anew, by their own `reset_parameters`.
+    """Re-initialise the parameters of all submodules by their own `reset_parameters`.
 
     Parameters of the module itself are left to the caller.
 

@@ -160,7 +160,7 @@ def _checked(given: Input, reader: str) -> Input:
             raise ValueError(
                 f"{reader}: reads {given}; write reduce({given.of.name}, 'source') or 'target'"
                 if ends != ("",)
-                else f"{reader}: reads {given} at {given.place!r}; leave the place out"
+                else f"{reader}: reads {given} at {given.place!r}; remove the place"
             )
         return dataclasses.replace(given, domain=reader)
     places = PLACES.get((given.domain, reader))
@@ -201,7 +201,7 @@ def first_sizes(spec: Spec, features: Mapping[str, int], dimension: int | None) 
 
 
 def inputs_read(spec: Spec, reads: frozenset[str]) -> tuple[Input, ...]:
-    """The inputs of the nodes, if the first values of the nodes are among what is read."""
+    """The initial node inputs, if an update reads the initial node values."""
     return tuple(spec.inputs) if reads & {"v", "v0"} else ()
 
 

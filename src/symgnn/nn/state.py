@@ -212,7 +212,7 @@ class State:
         return replace(self, x=self.position, shift=None, measured={})
 
     def move(self, x: Tensor, shift: Tensor | None = None) -> None:
-        """Take new coordinates, and forget what was measured on the old ones."""
+        """Set new coordinates, and discard the measures of the old ones."""
         self.x, self.shift, self.measured = x, shift, {}
 
 
@@ -248,7 +248,7 @@ def measure_angles(
 
 
 def as_column(rows: Tensor) -> Tensor:
-    """`[R] -> [R, 1]`, and `[R, w]` as it is."""
+    """`[R] -> [R, 1]`; `[R, w]` is unchanged."""
     return rows.unsqueeze(-1) if rows.dim() == 1 else rows
 
 

@@ -211,7 +211,7 @@ class Update(nn.Module):
         return rows if like is None or not rows.is_floating_point() else rows.to(like.dtype)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Re-initialise all weights."""
         reset_all(self)
 
     def _check_both_ways(self) -> None:

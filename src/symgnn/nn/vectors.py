@@ -62,7 +62,7 @@ class Vectors:
 
     @property
     def symmetry(self) -> Symmetry:
-        """The maps whose derivative turns the vectors, if they leave the weights as they are."""
+        """The maps by whose derivative the vectors transform, if the weights are invariant."""
         kept = EUCLIDEAN if self.unit else AFFINE
         # a torsion moves a node and its neighbours rigidly, but not the nodes further away
         near = self.of == "node" and self.hops == 1

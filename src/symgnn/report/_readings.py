@@ -1,4 +1,4 @@
-"""The table and page of the readings of what a paper leaves open, by their distance from it."""
+"""The table and page of the possible readings of the paper, by their distance from it."""
 
 from __future__ import annotations
 

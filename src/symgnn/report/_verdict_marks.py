@@ -23,7 +23,7 @@ ERRORS = 3
 
 
 class Verdict(NamedTuple):
-    """How a verdict is shown: a style of rich, a sign, and what it means."""
+    """The display of a verdict: a style of rich, a sign, and its meaning."""
 
     style: str
     sign: str

@@ -1,4 +1,4 @@
-"""Training."""
+"""Training, evaluation and prediction: configurations, ensembles, runs and metrics."""
 
 from symgnn.train._config import Config, read_config
 from symgnn.train._ensemble import Ensemble

@@ -114,7 +114,7 @@ class Checkpoints:
         optimizer: torch.optim.Optimizer,
         grad_scaler: torch.amp.GradScaler,
     ) -> Position:
-        """Continue from `last.ckpt`, if there is one; the position from which training goes on."""
+        """Load `last.ckpt`, if it exists; return the position at which training continues."""
         self.best = ensemble.states()
         if self.directory is None:
             return Position()
@@ -140,7 +140,7 @@ class Checkpoints:
         return position
 
     def clean(self) -> None:
-        """Remove what a killed process left half-written, and rows after the last checkpoint."""
+        """Remove incomplete files of a killed process, and log rows after the last checkpoint."""
         if self.directory is None or not self.directory.exists():
             return
         for left in self.directory.glob(".*.ckpt.*"):
@@ -237,7 +237,7 @@ class Checkpoints:
                 position.rate *= train.plateau_factor
 
     def text(self) -> str:
-        """The last and the best value of what is monitored, for a progress bar."""
+        """The last and the best value of the monitored metric, for a progress bar."""
         name = self.settings.monitor
         sign = -1 if is_rising(name) else 1
         last, best = (float(value.mean()) for value in (self.last_value, sign * self.value))

@@ -1,4 +1,4 @@
-"""Errors of what a section of a config is handed on to, with the section before the field."""
+"""Prefixes errors with the section of the configuration that caused them."""
 
 from __future__ import annotations
 

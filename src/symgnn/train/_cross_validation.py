@@ -1,4 +1,4 @@
-"""A run for each fold, and what they reach together."""
+"""Cross-validation: a run for each fold, and the metrics over all folds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Cells = Mapping[str, Mapping[str, Mapping[str, Any]]]
 def train_folds(
     config: Config, out: Path, *, resume: bool = False, console: Console | None = None
 ) -> dict[str, Any] | None:
-    """Train and measure each fold in a directory of its own; write and give what they reach.
+    """Train and evaluate each fold in a separate directory; write and return the metrics.
 
     With `resume`, folds that are finished are skipped, and the others go on; with more epochs than
     before, all go on. In processes other than the first nothing is given.

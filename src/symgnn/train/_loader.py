@@ -25,7 +25,7 @@ AT_ONCE = 1000
 
 
 class GraphDataset(Dataset):
-    """Graphs as a model reads them: without what is dropped, in one type, neighbours sorted.
+    """Graphs in the form that a model reads: dropped values removed, one dtype, sorted neighbours.
 
     All graphs are joined once, so that a batch is cut out of a few large tensors; PyG's own
     batching goes over every value of every graph. What is no tensor, such as a name, is left out.

@@ -1,4 +1,4 @@
-"""Losses, and what is measured of predictions: sums over rows, which add up over devices.
+"""Losses and metrics, computed from sums over rows, which add up over devices.
 
 A label may be missing: it is NaN, or the class -1. It has no part in any loss, weight or metric.
 """
@@ -32,7 +32,7 @@ def is_present(y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Scaler:
-    """Between targets in their units and what a model gives: `(y - mean) / deviation`."""
+    """Converts between targets in their units and model outputs, `(y - mean) / deviation`."""
 
     mean: Tensor  # [targets], float64
     deviation: Tensor  # [targets], float64
@@ -183,7 +183,7 @@ class Metrics:
         self.sums = {name: over_devices(value) for name, value in self.sums.items()}
 
     def values(self) -> dict[str, Tensor]:
-        """Every number, `[S]`, by its name; NaN where there is no label to measure it on."""
+        """All metrics `[S]` by name; NaN without labels."""
         sums = {name: value.cpu() for name, value in self.sums.items()}
         found = {"loss": sums["loss"] / sums["weight"]}
         if self.task.kind == "classification":

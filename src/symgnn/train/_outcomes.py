@@ -1,4 +1,4 @@
-"""Predictions beside what was measured, row by row: for a CSV and for reports."""
+"""Predictions and measured values, row by row, for a CSV and for reports."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def make_model(config: Config, task: Task, told: Mapping[str, Any]) -> Any:
         text = str(error)
         for name, option in WIDTHS.items():
             if text.startswith(f"model.{option}:"):  # of the data, not of the section
-                text = f"{text.partition(';')[0]}; leave {name} out with data.drop: [{name}]"
+                text = f"{text.partition(';')[0]}; ignore {name} with data.drop: [{name}]"
         raise ValueError(text) from None
     built = built.double() if config.train.precision == "64" else built
     return potential_of(built, task, potential) if energies else built

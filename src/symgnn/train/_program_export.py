@@ -186,4 +186,4 @@ def _compile(program: ExportedProgram, out: Path) -> None:
         except InductorError as error:
             said = [line.strip() for line in str(error).splitlines() if " error: " in line]
             reason = said[0] if said else str(error).partition("\n")[0]
-    raise ValueError(f"aoti: the compiler refuses the program ({reason}); leave --aoti out")
+    raise ValueError(f"aoti: the compiler refuses the program ({reason}); remove --aoti")

@@ -1,4 +1,4 @@
-"""The section `data` of a run: which graphs there are, and what is asked of them."""
+"""The section `data` of a run: its graphs and their task."""
 
 from __future__ import annotations
 

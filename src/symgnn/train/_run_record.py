@@ -44,7 +44,7 @@ def write_record(directory: Path, record: dict[str, Any]) -> Path:
 
 
 def read_record(directory: Path) -> dict[str, Any]:
-    """The content of `run.json`; what is damaged is refused in one line that names it."""
+    """The content of `run.json`; a damaged file gives an error of one line with its name."""
     path = directory / "run.json"
     if not path.exists():
         raise ValueError(f"{directory}: has no run; give the directory that symgnn train wrote")
@@ -108,7 +108,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[s
 
 
 def check_growth(directory: Path, before: dict[str, Any], train: Training) -> None:
-    """A run may go on for longer than was planned, if what it has learned does not depend on it."""
+    """Allow more epochs than planned, if the learning rates do not depend on their number."""
     old = before["train"]
     if train.epochs != old["epochs"]:
         if train.schedule == "cosine":

@@ -45,7 +45,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> Path:
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Read tensors; what is damaged is refused in one line."""
+    """Read tensors; a damaged file gives an error of one line."""
     whole = path.read_bytes()
     try:
         size = int.from_bytes(whole[:8], "little")

@@ -149,7 +149,7 @@ def _read_part(part: list[Any], reading: dict[str, Any]) -> list[Data]:
             f"kind, or choose the edges: run.predict(run.read(file, k={NEAREST}))"
         ) from None
     except ValueError as error:
-        advice = "or leave such out: --on-error skip, or run.read(..., on_error='skip')"
+        advice = "or skip such structures: --on-error skip, or run.read(..., on_error='skip')"
         raise ValueError(str(error).replace(ADVICE, advice)) from None
 
 

@@ -263,13 +263,13 @@ def finish(run: Run) -> dict[str, Any]:
 
 
 def has_begun(out: Path) -> bool:
-    """Whether anything was trained there; without, a run may begin anew."""
+    """Whether the directory contains trained weights; if not, a run may start there."""
     begun = any(out.glob("seed*/*.ckpt")) or any(out.glob("fold-*/seed*/*.ckpt"))
     return (out / "config.yaml").exists() and begun
 
 
 def check_config(out: Path, config: Config, resume: bool) -> None:
-    """A run is never overwritten, and goes on with the config that it began with."""
+    """Check that a run is not overwritten, and that it continues with the same configuration."""
     if not has_begun(out):
         return
     if not resume:
@@ -287,7 +287,7 @@ def check_config(out: Path, config: Config, resume: bool) -> None:
 
 
 def write_run(out: Path, config: Config, record: dict[str, Any]) -> None:
-    """Write config.yaml and run.json; a run that goes on needs the data that it began with."""
+    """Write config.yaml and run.json; check that a continued run has the same data."""
     if has_begun(out):
         check_same(read_record(out), record, "put them back, or train into another --out")
     write_whole(out / "config.yaml", config.to_yaml().encode())

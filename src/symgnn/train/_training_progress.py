@@ -1,4 +1,4 @@
-"""How a training shows what it does: a bar in a terminal, or some lines."""
+"""The progress of a training: a bar in a terminal, or lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINES = 20
 
 
 class Progress:
-    """A bar over all epochs with the time left, or some lines where there is no terminal."""
+    """A bar over all epochs with the remaining time, or lines without a terminal."""
 
     def __init__(self, console: Console, settings: Training, checkpoints: Checkpoints) -> None:
         self.console, self.settings, self.checkpoints = console, settings, checkpoints

@@ -43,7 +43,7 @@ class NodeTypes:
         if self.there not in (None, z is not None):
             raise ValueError(
                 f"z: {where} has {'none' if z is None else 'some'}, unlike those before; give "
-                "every graph the types of its nodes, or leave them out with data.drop: [z]"
+                "every graph the types of its nodes, or ignore them with data.drop: [z]"
             )
         self.there = z is not None
         if z is None:
@@ -51,14 +51,14 @@ class NodeTypes:
         if not isinstance(z, Tensor) or z.is_floating_point() or z.shape != (graph.num_nodes,):
             shape = f"{z.dtype} {list(z.shape)}" if isinstance(z, Tensor) else type(z).__name__
             raise ValueError(
-                f"z: {where} has {shape}; give a whole number for each node, or leave it out with "
+                f"z: {where} has {shape}; give a whole number for each node, or ignore z with "
                 "data.drop: [z]"
             )
         if z.numel() and not 0 <= int(z.min()) <= int(z.max()) < self.count:
             bad = int(z.min()) if int(z.min()) < 0 else int(z.max())
             raise ValueError(
                 f"z: {where} holds {bad}; model.node_types is {self.count}, for types 0 to "
-                f"{self.count - 1}; give more, or leave them out with data.drop: [z]"
+                f"{self.count - 1}; give more, or ignore z with data.drop: [z]"
             )
         if x is not None and not self.asked:
             self.columns.add(z, x)

@@ -25,7 +25,7 @@ class Rows(NamedTuple):
 
 @dataclass
 class FileStructure:
-    """N nodes with coordinates, and what else a file says of them."""
+    """A structure of a file: N nodes with coordinates, edges, features and other values."""
 
     name: str
     where: str  # what messages call it: its file, and its place in it

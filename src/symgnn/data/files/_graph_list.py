@@ -90,7 +90,7 @@ def describe(task: Task) -> str:
 
 
 #: The advice of an error on a single structure.
-ADVICE = "or pass on_error='skip' to leave such out"
+ADVICE = "or pass on_error='skip' to skip such structures"
 
 
 class Troubles:

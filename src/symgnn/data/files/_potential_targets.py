@@ -72,7 +72,7 @@ def _rows(structure: FileStructure, columns: Sequence[str], masked: bool) -> np.
         given = _value(structure, name, count)
         if given is None and not masked:
             raise ValueError(
-                f"{name}: is missing; give it, leave it out of the targets, or pass missing='mask'"
+                f"{name}: is missing; add it, remove it from the targets, or pass missing='mask'"
             )
         if given is not None:
             if not np.isfinite(given).all():

@@ -142,7 +142,7 @@ def _from_table(
     level = asked.level or (NODE if NODE in table.columns else "graph")
     place = asked.place or level
     if level == "edge":
-        raise ValueError("level: targets of edges come from the file of edges; leave targets out")
+        raise ValueError("level: targets of edges come from the file of edges; remove targets")
     if place != "graph":
         keys.append(NODE)
     left = (*keys, *asked.metadata)

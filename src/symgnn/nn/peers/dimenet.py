@@ -101,7 +101,7 @@ class OrthogonalLinear(nn.Linear):
     """A linear map that starts orthogonal, scaled as by Glorot, with a bias of 0."""
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Re-initialise all weights."""
         super().reset_parameters()
         glorot_orthogonal(self.weight, scale=2.0)
         if self.bias is not None:
@@ -226,7 +226,7 @@ def _product(interaction: int, basis_embedding: int) -> type[Form]:
 
 def _interaction(before: int, after: int, up: bool = False) -> type[Form]:
     class Interaction(Form):
-        """The message and what it gets from the angles, through residual layers."""
+        """The message plus its aggregated angle values, passed through residual layers."""
 
         def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
             super().__init__(widths, out, hidden)

@@ -17,7 +17,7 @@ from symgnn.nn.spec import Network, Spec
 def schnet(
     *, filters: int = 128, basis: int = 50, cutoff: float = 10.0, types: int = 100
 ) -> Network:
-    """Messages are nodes times a filter of the distance; nodes add what they get.
+    """Messages are node values times a filter of the distance; node updates are residual.
 
     The graph is the one given: PyG's builds a radius graph of at most 32 neighbours in forward.
     Type 0 is padding, and its nodes start with 0.
@@ -65,7 +65,7 @@ class GlorotLinear(nn.Linear):
     """A linear map with Glorot's uniform initialisation and a bias of 0."""
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Re-initialise all weights."""
         super().reset_parameters()
         nn.init.xavier_uniform_(self.weight)
         if self.bias is not None:

@@ -21,7 +21,7 @@ Names = dict[str, Any]
 
 
 class Reading(NamedTuple):
-    """A network of ours that computes what a peer's module does, before the weights are copied."""
+    """A symgnn network with the function of a peer's module, before the weights are copied."""
 
     model: Model | Conv
     names: Names
@@ -119,7 +119,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as numbers, words and tuples; None for what is not one."""
+    """A setting as numbers, strings and tuples; None for other values."""
     if isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, type):
