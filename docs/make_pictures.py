@@ -8,13 +8,14 @@ import tomllib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-import networkx as nx
+import torch
 from matplotlib.patches import FancyBboxPatch
 
 from symgnn.experiments._shape_comparison import COMPARISONS, draw
 from symgnn.geometry import EVERYTHING, Symmetry
 from symgnn.nn import GN, build
 from symgnn.nn.inputs import v
+from symgnn.report._order_diagram import order_diagram
 
 PICTURES = Path(__file__).parent / "pictures"
 BLOCKS = ["gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "combined", "cgn"]
@@ -55,26 +56,15 @@ def heading(symmetry: Symmetry) -> str:
 def draw_lattice(path: Path) -> None:
     """The symmetries of the blocks, ordered by inclusion."""
     found = symmetries()
-    order = nx.DiGraph()
-    order.add_nodes_from(found)
-    order.add_edges_from((a, b) for a in found for b in found if a != b and a <= b)
-    order = nx.transitive_reduction(order)
-    rank: dict[Symmetry, int] = {}
-    for node in nx.topological_sort(order):
-        rank[node] = max((rank[p] + 1 for p in order.predecessors(node)), default=0)
+    diagram = order_diagram(list(found), lambda a, b: b <= a)
+    across, up = 5.0, 2.5
+    place = {one: (across * x, up * row) for one, (x, row) in diagram.places.items()}
 
-    place = {}
-    for level in range(max(rank.values()) + 1):
-        row = sorted(
-            (s for s in found if rank[s] == level), key=lambda s: ("flex" not in s, str(s))
-        )
-        for k, symmetry in enumerate(row):
-            place[symmetry] = (4.6 * (k - (len(row) - 1) / 2), 2.0 * level)
-
-    figure, axes = plt.subplots(figsize=(11, 11))
-    for a, b in order.edges:
-        axes.plot(*zip(place[a], place[b], strict=True), color="#8a94a6", zorder=1)
-    width, height = 4.0, 1.4
+    figure, axes = plt.subplots(figsize=(12, 13))
+    for line in diagram.lines:
+        x, y = (torch.tensor(each) for each in zip(*line, strict=True))
+        axes.plot(across * x, up * y, color="#8a94a6", zorder=1)
+    width, height = 4.5, 1.4
     for symmetry, (x, y) in place.items():
         axes.add_patch(
             FancyBboxPatch(
@@ -82,7 +72,7 @@ def draw_lattice(path: Path) -> None:
                 width,
                 height,
                 boxstyle="round,pad=0,rounding_size=0.15",
-                facecolor=COLOURS[min(rank[symmetry], len(COLOURS) - 1)],
+                facecolor=COLOURS[min(round(y / up), len(COLOURS) - 1)],
                 edgecolor="#5b6b82",
                 zorder=2,
             )
@@ -93,7 +83,8 @@ def draw_lattice(path: Path) -> None:
         size = 9.5 if words.count("\n") < 2 else 7.5
         axes.text(x, y + 0.26, words, fontsize=size, weight="bold", **centred)
         axes.text(x, y - 0.4, blocks, fontsize=9 if "\n" not in blocks else 7.5, **centred)
-    axes.set_xlim(min(x for x, _ in place.values()) - 2.2, max(x for x, _ in place.values()) + 2.2)
+    widest = across * max(abs(x) for line in diagram.lines for x, _ in line)
+    axes.set_xlim(-widest - 0.3, widest + 0.3)
     axes.set_ylim(-1, max(y for _, y in place.values()) + 1)
     axes.text(
         0.0,

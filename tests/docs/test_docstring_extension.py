@@ -21,7 +21,7 @@ def docstrings(monkeypatch: pytest.MonkeyPatch):
 
 def package(tmp_path: Path, docstrings, text: str):
     """A package of the name and the rooms of symgnn, with this text in one of them."""
-    for name in docstrings.ROOMS:
+    for name in ("geometry", "nn", "commands"):
         (tmp_path / "symgnn" / name).mkdir(parents=True)
         (tmp_path / "symgnn" / name / "__init__.py").write_text('"""A room."""\n__all__ = []\n')
     (tmp_path / "symgnn" / "__init__.py").write_text('"""A house."""\n__all__ = ["nn"]\n')
@@ -33,10 +33,25 @@ def package(tmp_path: Path, docstrings, text: str):
 def test_public_names_need_a_docstring(
     tmp_path: Path, docstrings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text = '__all__ = ["f", "g"]\ndef f(): ...\ndef g():\n    """Documented."""\ndef h(): ...\n'
+    text = (
+        '__all__ = ["f", "g", "C"]\ndef f(): ...\ndef g():\n    """Documented."""\ndef h(): ...\n'
+        'class C:\n    """Documented."""\n    def bare(self): ...\n    def _own(self): ...\n'
+        "    @property\n    def size(self): ...\n"
+    )
     with caplog.at_level(logging.WARNING):
         package(tmp_path, docstrings, text)
-    assert caplog.messages == ["symgnn.nn.f: is public and has no docstring"]
+    bare = ("symgnn.nn.C.bare", "symgnn.nn.C.size", "symgnn.nn.f")
+    assert caplog.messages == [f"{name}: is public and has no docstring" for name in bare]
+
+
+def test_summaries_are_whole_paragraphs(tmp_path: Path, docstrings) -> None:
+    text = (
+        '__all__ = ["f", "g"]\ndef f():\n    """One sentence\n    in two lines.\n\n    More."""\n'
+        'def g():\n    """A list:\n    - one\n    - two"""\n'
+    )
+    found = package(tmp_path, docstrings, text)
+    assert found["nn.f"].docstring.value == "One sentence in two lines.\n\nMore."
+    assert found["nn.g"].docstring.value == "A list:\n- one\n- two"
 
 
 def test_roles_become_links_to_public_names(tmp_path: Path, docstrings) -> None:

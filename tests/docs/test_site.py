@@ -94,6 +94,10 @@ class TestSite:
         # the equation of kappa, as TeX for those who cannot see it
         assert r"\kappa_{jik} &= \frac{s_{jik}}" in html.unescape(text)
 
+    def test_long_signatures_have_several_lines(self, site: Path) -> None:
+        text = re.sub(r"<[^>]+>", "", pages(site)["reference/symgnn.html"])
+        assert "fit(\n    graphs: " in html.unescape(text)
+
     def test_docstrings_have_no_roles_left(self, site: Path) -> None:
         texts = {name: text for name, text in pages(site).items() if name.startswith("reference/")}
         assert len(texts) >= 10
@@ -133,7 +137,7 @@ class TestSite:
         finally:
             browser.quit()
 
-    def test_a_broken_link_and_an_undocumented_name_are_found(
+    def test_a_broken_link_and_an_unknown_symbol_are_found(
         self, mkdocs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(ROOT)

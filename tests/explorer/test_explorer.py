@@ -1,6 +1,7 @@
 """The explorer without a browser: moves, reactions, explanations, and what the callbacks give."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -19,8 +20,8 @@ from symgnn.explorer import (
 )
 from symgnn.explorer._explorer_figures import (
     COLOURS,
+    lattice_diagram,
     lattice_figure,
-    lattice_places,
     projected,
     shape_figure,
 )
@@ -193,9 +194,19 @@ def test_projection_keeps_three_dimensions_and_shows_more() -> None:
         assert torch.pdist(flat[:, :2]).min() > 0.01  # no two corners in one place
 
 
+def test_a_page_may_be_open_twice() -> None:
+    """Requests are answered in threads; each has what it would have alone."""
+    values = [{"flex the angles": 0.1 * k} for k in range(1, 5)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda one: STAGE.scene("ring of six", one), values))
+    for scene, one in zip(found, values, strict=True):
+        assert torch.equal(scene.moved.pos, STAGE.scene("ring of six", one).moved.pos)
+        assert {each.verdict for each in scene.reactions} <= {"kept", "changes"}
+
+
 def test_the_lattice_is_ordered_by_inclusion() -> None:
     networks = networks_for(3)
-    places = lattice_places(networks)
+    places = lattice_diagram(networks).places
     for small in places:
         for large in places:
             if small != large and small <= large:

@@ -1,5 +1,7 @@
 """Angle flexes keep the angles at the vertices, and are no similarity, torsion or redrawing."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import networkx as nx
 import pytest
 import torch
@@ -48,6 +50,30 @@ def test_velocities_keep_the_angles_to_first_order():
         step = 1e-5 * velocity.view_as(pos)
         change = angles.residual(pos + step) - angles.residual(pos - step)
         assert change.abs().max() < 1e-12
+
+
+def test_the_matrix_is_the_derivative():
+    """Of bent and straight angles, and of nodes in one place; against automatic derivatives."""
+    graph, pos = nx.cycle_graph(9), graph_points(9, 3)
+    pos[1], pos[6] = (pos[0] + pos[2]) / 2, pos[5]
+    angles = Angles(pos, graph)
+    assert [len(angles.bent[0]), len(angles.flat[0]), angles.short.size(1)] == [6, 1, 1]
+    for x in (pos, pos + 0.1 * graph_points(9, 3, seed=4)):
+        wanted = torch.func.jacrev(lambda y: angles.residual(y))(x).flatten(1)
+        torch.testing.assert_close(angles.jacobian(x), wanted, rtol=0, atol=1e-13)
+
+
+def test_in_several_threads():
+    graph, pos = nx.cycle_graph(6), graph_points(6, 3)
+    edges = directed(graph)
+
+    def flexed(seed: int) -> torch.Tensor:
+        return AngleFlex.random(pos, edges, generator=rng(seed))(pos)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(flexed, range(8)))
+    for seed, image in enumerate(found):
+        assert torch.equal(image, flexed(seed))
 
 
 @pytest.mark.parametrize(

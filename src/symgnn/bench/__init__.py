@@ -10,6 +10,8 @@ from symgnn._argument_checks import unknown_name
 if TYPE_CHECKING:
     from symgnn.bench._suite import Suite
 
+__all__ = ["SUITES", "USUAL", "check_name", "suite_named"]
+
 #: The suites, in the order in which they are run; each is the `SUITE` of the module `_NAME_suite`.
 SUITES = {
     "angles": "AGN's angle update against concatenate-MLP-scatter and its matrix products",

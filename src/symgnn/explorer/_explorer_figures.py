@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-import networkx as nx
 import torch
 from torch import Generator, Tensor
 
 from symgnn.explorer._explorer_networks import Reaction, Watched
 from symgnn.explorer._explorer_stage import Scene
 from symgnn.geometry import Symmetry
+from symgnn.report._order_diagram import OrderDiagram, order_diagram
 
+#: Characters in a line of a box of the lattice.
+BOX_WIDTH = 26
 #: The colour of each verdict; orange and green differ in lightness, too.
 COLOURS = {
     "kept": "#2e9e6b",
@@ -119,48 +122,37 @@ def _blank() -> Figure:
     }
 
 
-def lattice_places(networks: Sequence[Watched]) -> dict[Symmetry, tuple[float, float]]:
+def lattice_diagram(networks: Sequence[Watched]) -> OrderDiagram[Symmetry]:
     """Where each symmetry is: above all that it contains."""
-    found = list(dict.fromkeys(one.symmetry for one in networks if one.symmetry is not None))
-    order = nx.DiGraph()
-    order.add_nodes_from(found)
-    order.add_edges_from((a, b) for a in found for b in found if a != b and a <= b)
-    rank: dict[Symmetry, int] = {}
-    for one in nx.topological_sort(order):
-        rank[one] = max((rank[below] + 1 for below in order.predecessors(one)), default=0)
-    places = {}
-    for level in set(rank.values()):
-        row = sorted((one for one in found if rank[one] == level), key=str)
-        for k, one in enumerate(row):
-            places[one] = (float(k - (len(row) - 1) / 2), float(level))
-    return places
+    found = dict.fromkeys(one.symmetry for one in networks if one.symmetry is not None)
+    return order_diagram(list(found), lambda a, b: b <= a)
 
 
 def lattice_figure(networks: Sequence[Watched], reactions: Sequence[Reaction]) -> Figure:
     """The lattice of symmetries: boxes light up where the symmetry contains the move."""
-    places = lattice_places(networks)
+    diagram = lattice_diagram(networks)
+    places = diagram.places
     verdicts: dict[Symmetry, list[Reaction]] = {one: [] for one in places}
     for network, reaction in zip(networks, reactions, strict=True):
         if network.symmetry is not None:
             verdicts[network.symmetry].append(reaction)
-    order = nx.DiGraph((a, b) for a in places for b in places if a != b and a <= b)
     x: list[float | None] = []
     y: list[float | None] = []
-    for a, b in nx.transitive_reduction(order).edges:
-        x += [places[a][0], places[b][0], None]
-        y += [places[a][1], places[b][1], None]
+    for line in diagram.lines:
+        x += [*(across for across, _ in line), None]
+        y += [*(up for _, up in line), None]
     boxes = []
     for one, (right, up) in places.items():
         kept = [each.must_stay for each in verdicts[one]]
         broken = any(each.verdict == "broken" for each in verdicts[one])
         colour = COLOURS["broken" if broken else "kept" if all(kept) else "changes"]
         names = ", ".join(each.name for each in verdicts[one])
-        words = str(one).removesuffix(", permutations").replace(", ", "<br>")
+        words = textwrap.wrap(str(one).removesuffix(", permutations"), BOX_WIDTH)
         boxes.append(
             {
                 "x": right,
                 "y": up,
-                "text": f"<b>{names}</b><br>{words}",
+                "text": "<br>".join([f"<b>{names}</b>", *words]),
                 "showarrow": False,
                 "bgcolor": colour,
                 "bordercolor": "#5b6b82",
@@ -169,7 +161,7 @@ def lattice_figure(networks: Sequence[Watched], reactions: Sequence[Reaction]) -
             }
         )
     lines = {"type": "scatter", "mode": "lines", "x": x, "y": y, "hoverinfo": "skip"}
-    wide = max(abs(right) for right, _ in places.values()) + 0.7
+    wide = max(abs(x) for line in [places.values(), *diagram.lines] for x, _ in line) + 0.7
     top = max(up for _, up in places.values())
     hidden = {"visible": False, "fixedrange": True}
     return {

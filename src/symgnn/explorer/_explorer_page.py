@@ -107,7 +107,7 @@ def _layout(dash: Any, stage: Stage) -> Any:
             html.Section(
                 [
                     html.H2("The lattice of their symmetries"),
-                    dcc.Graph(id="lattice", config=still, style={"height": "470px"}),
+                    dcc.Graph(id="lattice", config=still, style={"height": "600px"}),
                 ],
                 className="lattice-part",
             ),

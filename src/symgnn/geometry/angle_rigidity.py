@@ -61,8 +61,15 @@ class Angles:
 
     def jacobian(self, x: Tensor) -> Tensor:
         """The angle rigidity matrix `[equations, N n]`."""
-        found: Tensor = torch.func.jacfwd(lambda flat: self.residual(flat.view_as(x)))(x.flatten())
-        return found
+        n = x.size(1)
+        i, j, k = self.bent
+        (p, to_p), (q, to_q) = _unit_and_derivative(x[j] - x[i]), _unit_and_derivative(x[k] - x[i])
+        bent = _rows(x, j, i, (q.unsqueeze(1) @ to_p)) + _rows(x, k, i, (p.unsqueeze(1) @ to_q))
+        i, j, k = self.flat
+        to_p, to_q = (_unit_and_derivative(x[end] - x[i])[1] for end in (j, k))
+        flat = _rows(x, j, i, to_p) - _rows(x, k, i, self.sign.unsqueeze(2) * to_q)
+        same = torch.eye(n, dtype=x.dtype, device=x.device).expand(self.short.size(1), n, n)
+        return torch.cat([bent, flat, _rows(x, self.short[0], self.short[1], same)])
 
     def growth(self, x: Tensor) -> Tensor:
         """The ratio of the new to the old length of each edge."""
@@ -71,6 +78,24 @@ class Angles:
 
 def _unit(rays: Tensor) -> Tensor:
     return rays / rays.norm(dim=1, keepdim=True)
+
+
+def _unit_and_derivative(rays: Tensor) -> tuple[Tensor, Tensor]:
+    """The directions of rays `[R, n]`, and their derivatives by the rays `[R, n, n]`."""
+    length = rays.norm(dim=1).view(-1, 1, 1)
+    unit = _unit(rays)
+    across = torch.eye(rays.size(1), dtype=rays.dtype, device=rays.device)
+    return unit, (across - unit.unsqueeze(2) * unit.unsqueeze(1)) / length
+
+
+def _rows(x: Tensor, end: Tensor, start: Tensor, by_ray: Tensor) -> Tensor:
+    """Rows `[R m, N n]` of derivatives by coordinates, from those by rays `[R, m, n]`."""
+    rows, m, n = by_ray.shape
+    found = x.new_zeros(rows, m, x.size(0), n)
+    each = torch.arange(rows, device=x.device)
+    found[each, :, end] = by_ray
+    found[each, :, start] = -by_ray
+    return found.view(rows * m, x.numel())
 
 
 def torsion_velocities(x: Tensor, graph: nx.Graph) -> Tensor:

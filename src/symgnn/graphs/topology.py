@@ -244,22 +244,27 @@ class Topology:
 
     @property
     def num_nodes(self) -> int:
+        """N, over all graphs of the batch."""
         return self.batch.shape[0]
 
     @property
     def num_edges(self) -> int:
+        """E, the columns of `edge_index`."""
         return self.edge_index.shape[1]
 
     @property
     def num_graphs(self) -> int:
+        """G, the graphs of the batch."""
         return self.nodes_of_graph.shape[0]
 
     @property
     def num_rays(self) -> int:
+        """The pairs (vertex, neighbour), of vertices with two neighbours or more."""
         return 0 if self.ray_index is None else self.ray_index.shape[1]
 
     @property
     def num_angles(self) -> int:
+        """A, the ordered pairs of two rays at one vertex; 0 without angles."""
         if self.pairs is not None:
             return self.pairs.first.reads.shape[0]
         if self.rays is None:

@@ -63,6 +63,7 @@ class Graphs(list[Data]):
 
     @property
     def names(self) -> list[str]:
+        """The name of each graph: that of its file, with a number where a file has several."""
         return [graph.name for graph in self]
 
     def __repr__(self) -> str:
