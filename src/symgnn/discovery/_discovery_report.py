@@ -58,6 +58,7 @@ class KindVerdict:
     decided_by: str  # "ladder", "knock-out", "both", a kind that implies it, or why nothing did
     how: str  # which predictors were compared
     knock_out: float | None = None  # error on transformed graphs, over that on the graphs
+    p_unadjusted: float = 1.0  # the same, before Holm's correction
     variation: float | None = None  # p-value of Christie and Aston's test, which trains nothing
     spread: SpreadFinding | None = None  # of the inputs
 
@@ -155,6 +156,7 @@ def judge(
             decided_by=by,
             how=f"{comparison.worse} against {comparison.best}",
             knock_out=ratio,
+            p_unadjusted=comparison.p_value,
             variation=variation.get(kind),
             spread=spread.get(kind),
         )
