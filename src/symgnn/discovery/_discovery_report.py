@@ -16,6 +16,7 @@ from symgnn.data import Task
 from symgnn.discovery._advice import advice
 from symgnn.discovery._deciding import (
     LEVEL,
+    RESIDUAL_LEVEL,
     Comparison,
     closed,
     compare,
@@ -41,6 +42,7 @@ SIGNAL_LEVEL = 0.01
 #: explained without them: what is left could be noise, or what no rung can read.
 EXPLAINED_BY_GRAPHS = 0.9
 KNOCK_OUT = "knock-out"
+RESIDUALS = "residuals depend on it"
 TIME_OVER = "the time was over"
 NOTHING_ADDED = "coordinates add nothing that the rungs can see"
 
@@ -59,6 +61,9 @@ class KindVerdict:
     how: str  # which predictors were compared
     knock_out: float | None = None  # error on transformed graphs, over that on the graphs
     p_unadjusted: float = 1.0  # the same, before Holm's correction
+    residual: float | None = (
+        None  # p-value that residuals of rungs that keep it do not depend on it
+    )
     variation: float | None = None  # p-value of Christie and Aston's test, which trains nothing
     spread: SpreadFinding | None = None  # of the inputs
 
@@ -82,6 +87,7 @@ def judge(
     signal: tuple[float, float],
     seed: int,
     whole: bool,
+    residuals: Mapping[str, float] | None = None,
     joined: bool = True,
     late: Collection[str] = (),
     vectors: bool = False,
@@ -99,6 +105,7 @@ def judge(
         signal: The held-out R^2 of the best rung, and the p-value that there is none.
         seed: Of halves and bootstraps.
         whole: Whether every rung was tried.
+        residuals: P-values that residuals do not depend on a kind.
         joined: Whether every rung was tried together with the best one; if not, nothing is kept.
         late: Kinds for whose knock-out there was no time; if the ladder alone says so, they are
             not broken.
@@ -124,10 +131,15 @@ def judge(
     own = {kind: verdict_of(comparison, adjusted[kind]) for kind, comparison in found.items()}
     added = compare(losses, [blind], blind, seed)
     unseen = added.p_value >= LEVEL and signal[0] < EXPLAINED_BY_GRAPHS and not vectors
-    out_of_time = set()
+    residuals = residuals or {}
+    doubted = holm({kind: p for kind, p in residuals.items() if own.get(kind) == "kept"})
+    out_of_time, dependent = set(), set()
     for kind, known in own.items():
         if unseen and kind != "permutation" and known == "kept":
             own[kind] = "undecided"
+        if doubted.get(kind, 1.0) <= RESIDUAL_LEVEL:
+            own[kind] = "undecided"
+            dependent.add(kind)
         if (known == "kept" and not joined) or (known == "broken" and kind in late):
             own[kind] = "undecided"
             out_of_time.add(kind)
@@ -144,6 +156,8 @@ def judge(
             by = "a kind that it implies"
         elif kind in out_of_time:
             by = TIME_OVER
+        elif kind in dependent:
+            by = RESIDUALS
         elif unseen and final[kind] == "undecided":
             by = NOTHING_ADDED
         verdicts[kind] = KindVerdict(
@@ -157,6 +171,7 @@ def judge(
             how=f"{comparison.worse} against {comparison.best}",
             knock_out=ratio,
             p_unadjusted=comparison.p_value,
+            residual=residuals.get(kind),
             variation=variation.get(kind),
             spread=spread.get(kind),
         )

@@ -92,10 +92,10 @@ def weighed(blocks: Sequence[Tensor]) -> Tensor:
     return torch.cat([empty, *scaled], 1)
 
 
-def rung_losses(
+def rung_residuals(
     rung: Rung, pack: Pack, rows: TargetRows, seed: int, cache: dict[str, Tensor] | None = None
 ) -> Tensor:
-    """The mean squared error of each graph, over the variance of the targets.
+    """The targets minus their predictions on held-out graphs, `[R, t]`.
 
     Args:
         rung: The channels that are read.
@@ -103,9 +103,6 @@ def rung_losses(
         rows: Their targets.
         seed: Of random weights and folds.
         cache: Of rows of channels.
-
-    Returns:
-        The errors `[G]`.
     """
     cache = {} if cache is None else cache
     blocks = []
@@ -117,5 +114,4 @@ def rung_losses(
             blocks.append(found / math.sqrt(found.shape[1]))
     together = torch.cat([torch.zeros(len(rows.y), 0, dtype=torch.float64), *blocks], 1)
     together = together * math.sqrt(max(together.shape[1], 1) / max(len(blocks), 1))
-    found = predictions(kernels(together), rows.y, rows.folds(FOLDS, seed))
-    return rows.per_graph((found - rows.y).square().mean(1))
+    return rows.y - predictions(kernels(together), rows.y, rows.folds(FOLDS, seed))

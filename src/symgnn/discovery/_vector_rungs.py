@@ -38,10 +38,10 @@ VECTOR_RUNGS: dict[str, Symmetry] = {
 WEIGHTS, PRODUCTS = 48, 6
 
 
-def vector_losses(
+def vector_residuals(
     names: Sequence[str], pack: Pack, rows: TargetRows, seed: int, lengths: bool, folds: int
 ) -> Tensor:
-    """The squared error of each graph over the mean square of the targets, `[G]`.
+    """The targets minus their predictions on held-out graphs, `[R, n]`.
 
     Args:
         names: Of :data:`VECTOR_RUNGS`, one or two that are read together.
@@ -59,9 +59,9 @@ def vector_losses(
             parts = _grams(name, pack, rows, seed, lengths)
             grams = [one + part for one in grams for part in parts]
     if not bool(grams[0].any()):
-        return rows.per_graph(y.square().mean(1))
+        return y
     found = predictions(grams, y.reshape(-1, 1), fold, centred=False).view(-1, n)
-    return rows.per_graph((found - y).square().mean(1))
+    return y - found
 
 
 def _grams(name: str, pack: Pack, rows: TargetRows, seed: int, lengths: bool) -> list[Tensor]:
