@@ -9,7 +9,7 @@ a kind is kept if no target without noise changes by more than 1e-6 of the devia
 go with the map). A verdict is right if it is that; a case is blind if the advised network keeps a
 kind that the target does not, or if a kind that matters is called kept.
 
-All cases are drawn with seed 1; seed 0 was used to mend the method, up to the test of residuals.
+All cases are drawn with seed 3; seeds 0 to 2 were used to mend the method, up to the test of residuals.
 
 Criterion. No case is blind. Undecided verdicts are counted, and kinds called broken that are kept;
 there is no criterion for them.
@@ -497,7 +497,7 @@ def main(path: Path, names: list[str]) -> None:
     for name in names or CASES:
         if name in rows:
             continue
-        row = rows[name] = judged(name, seed=1)
+        row = rows[name] = judged(name, seed=3)
         told = {k: row[k] for k in ("called_kept", "blind", "undecided", "too_little")}
         print(
             f"{name}: {len(row['right'])} of {len(row['truth'])}, R2 {row['explained']:.2f}, "
