@@ -67,6 +67,8 @@ def sequential_p(draw: Draw) -> float:
     were scaled by the mean and deviation of copies that are not used again.
     """
     pilot = [torch.stack(block) for block in zip(*[draw(True) for _ in range(PILOT)], strict=True)]
+    if not any(block.numel() for block in pilot):
+        return 1.0
     means, deviations = [b.mean(0) for b in pilot], [b.std(0) for b in pilot]
     varies = [
         deviation > 1e-12 * block.abs().amax(0).clamp(min=1e-300)
@@ -137,7 +139,8 @@ def _turning(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator)
         if copy:
             q = random_rotations(p.size, p.dimension, generator)[graph]
             x = torch.einsum("mab,mvb->mva", q, x)
-            r = torch.einsum("mab,mb->ma", q, r) if rows.vectors else r
+            if rows.vectors:
+                r = torch.einsum("mab,mvb->mva", q, r.view(len(r), -1, p.dimension)).flatten(1)
         flat = x.flatten(1)
         linear = (beside.unsqueeze(2) * flat.unsqueeze(1)).flatten(1)
         square = flat[:, upper[0]] * flat[:, upper[1]]
@@ -170,7 +173,8 @@ def _reordering(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generat
     row, weight, vectors, features = _elements(p, rows)
     weighted = residuals[row] * weight.unsqueeze(1)
     if rows.vectors:  # components along the vectors of the node, which no rotation changes
-        weighted = torch.einsum("ma,mva->mv", weighted, vectors)
+        each = weighted.view(len(weighted), -1, p.dimension)
+        weighted = torch.einsum("mwa,mva->mwv", each, vectors).flatten(1)
     sizes = vectors.norm(dim=2)
     beside = torch.cat([torch.ones(len(features), 1).double(), features, sizes], 1)
     known = (weighted.unsqueeze(2) * beside.unsqueeze(1)).flatten(1)

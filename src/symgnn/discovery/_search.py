@@ -290,12 +290,12 @@ AND, ORDER = " + ", " and order"
 
 def _turned(rows: TargetRows, linear: Tensor, task: Task) -> TargetRows:
     """Vectors that go with the maps of their graphs."""
-
     matrices = linear[rows.graph]
     if not task.lengths:  # of a dilation, vectors keep their length
         size = matrices.square().sum((1, 2)).div(matrices.shape[1]).sqrt()
         matrices = matrices / size[:, None, None]
-    return replace(rows, y=torch.einsum("rab,rb->ra", matrices, rows.y))
+    vectors = rows.y.view(len(rows.y), -1, matrices.shape[1])
+    return replace(rows, y=torch.einsum("rab,rvb->rva", matrices, vectors).flatten(1))
 
 
 def _pose_of(found: Mapping[str, Any]) -> PoseFinding:

@@ -41,27 +41,28 @@ WEIGHTS, PRODUCTS = 48, 6
 def vector_residuals(
     names: Sequence[str], pack: Pack, rows: TargetRows, seed: int, lengths: bool, folds: int
 ) -> Tensor:
-    """The targets minus their predictions on held-out graphs, `[R, n]`.
+    """The targets minus their predictions on held-out graphs, `[R, v n]`.
 
     Args:
         names: Of :data:`VECTOR_RUNGS`, one or two that are read together.
         pack: The graphs.
-        rows: Vectors `[R, n]`.
+        rows: One or more vectors in a row, `[R, v n]`.
         seed: Of weights and folds.
         lengths: Whether vectors grow with the coordinates, as displacements do.
         folds: Of the cross-validation.
     """
-    y, n = rows.y, rows.y.shape[1]
+    n = pack.dimension
+    y = rows.y.view(len(rows.y), -1, n).transpose(1, 2).flatten(0, 1)  # [R n, v]
     fold = rows.folds(folds, seed).repeat_interleave(n)
-    grams = [torch.zeros(y.numel(), y.numel(), dtype=torch.float64)]
+    grams = [torch.zeros(len(y), len(y), dtype=torch.float64)]
     for name in names:
         if name != "no vector":
             parts = _grams(name, pack, rows, seed, lengths)
             grams = [one + part for one in grams for part in parts]
     if not bool(grams[0].any()):
-        return y
-    found = predictions(grams, y.reshape(-1, 1), fold, centred=False).view(-1, n)
-    return y - found
+        return rows.y
+    off = y - predictions(grams, y, fold, centred=False)
+    return off.view(len(rows.y), n, -1).transpose(1, 2).flatten(1)
 
 
 def _grams(name: str, pack: Pack, rows: TargetRows, seed: int, lengths: bool) -> list[Tensor]:
