@@ -97,7 +97,8 @@ def _check_coordinates(graphs: Sequence[Data]) -> None:
         pos = graph.get("pos")
         if not isinstance(pos, Tensor) or pos.dim() != 2 or not pos.is_floating_point():
             raise ValueError(
-                f"pos: graph {number} has no floating-point tensor of shape [N, n]; give coordinates"
+                f"pos: graph {number} has no floating-point tensor of shape [N, n]; give "
+                "coordinates"
             )
         if not len(pos):
             raise ValueError(f"pos: graph {number} has no nodes; leave it out")

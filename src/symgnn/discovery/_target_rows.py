@@ -21,8 +21,8 @@ MOST_ROWS = 800
 class TargetRows:
     """Targets `y [R, t]`, of mean 0 and variance 1; classes are columns of 0 and 1, standardised.
 
-    Of vectors, one or more in a row `[R, v n]`, each is divided by its root mean square and keeps its
-    mean.
+    Of vectors, one or more in a row `[R, v n]`, each is divided by its root mean square and keeps
+    its mean.
     """
 
     place: str  # "graph", "node" or "edge"
