@@ -19,6 +19,8 @@ from symgnn.geometry import Symmetry
 
 #: Ends the name of a channel or rung that is read a second time, with other random weights.
 AGAIN = " again"
+#: Between the names of rungs that are read together, and of one with the order of nodes.
+AND, ORDER = " + ", " and order"
 
 
 class Rung(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,10 @@ from torch_geometric.data import Data
 from symgnn.data import Task
 from symgnn.discovery._choosing_networks import advised, candidates
 from symgnn.discovery._deciding import LEVEL, NEGLIGIBLE, best_of, compare
-from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError, judge
+from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._input_warnings import input_warnings
-from symgnn.discovery._ladder import AGAIN, FOLDS, RUNGS, Rung, rung_residuals
+from symgnn.discovery._judging import judge
+from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._pose import PoseFinding, pose_shortcut
@@ -25,7 +26,7 @@ from symgnn.discovery._spread import COMPACT, SpreadFinding, randomisation_test,
 from symgnn.discovery._stage_store import StageStore
 from symgnn.discovery._target_rows import TargetRows, target_rows
 from symgnn.discovery._variation_test import ISOMETRIES, variation_test
-from symgnn.discovery._vector_rungs import VECTOR_RUNGS, vector_residuals
+from symgnn.discovery._vector_rungs import VECTOR_RUNGS, turned, vector_residuals
 from symgnn.geometry import PERMUTATIONS, Symmetry
 
 #: What may be asked beside the targets.
@@ -221,7 +222,9 @@ class Search:
             number = 10_000 * (draw + 1) + 100 * self.seed + self.kinds.index(kind)
             half = kind == "reflection"  # the group has two halves
             packed, linear = moved(kind, self.pack, self.graphs, number, half)
-            rows = self.rows if not self.rows.vectors else _turned(self.rows, linear, self.task)
+            rows = (
+                self.rows if not self.rows.vectors else turned(self.rows, linear, self.task.lengths)
+            )
             total += torch.tensor(self._fitted(best, packed, rows, fresh=True))
         return (total / draws).tolist()
 
@@ -282,20 +285,6 @@ class Search:
             more = ", ..." if len(self.store.missed) > 4 else ""
             found.append(f"The time was over before {len(self.store.missed)} steps: {first}{more}.")
         return found
-
-
-#: Between the names of rungs that are read together, and of one with the order of nodes.
-AND, ORDER = " + ", " and order"
-
-
-def _turned(rows: TargetRows, linear: Tensor, task: Task) -> TargetRows:
-    """Vectors that go with the maps of their graphs."""
-    matrices = linear[rows.graph]
-    if not task.lengths:  # of a dilation, vectors keep their length
-        size = matrices.square().sum((1, 2)).div(matrices.shape[1]).sqrt()
-        matrices = matrices / size[:, None, None]
-    vectors = rows.y.view(len(rows.y), -1, matrices.shape[1])
-    return replace(rows, y=torch.einsum("rab,rvb->rva", matrices, vectors).flatten(1))
 
 
 def _pose_of(found: Mapping[str, Any]) -> PoseFinding:

@@ -7,6 +7,7 @@ others learn each component from coordinates on its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -63,6 +64,16 @@ def vector_residuals(
         return rows.y
     off = y - predictions(grams, y, fold, centred=False)
     return off.view(len(rows.y), n, -1).transpose(1, 2).flatten(1)
+
+
+def turned(rows: TargetRows, linear: Tensor, lengths: bool) -> TargetRows:
+    """Vectors that go with the maps of their graphs."""
+    matrices = linear[rows.graph]
+    if not lengths:  # of a dilation, vectors keep their length
+        size = matrices.square().sum((1, 2)).div(matrices.shape[1]).sqrt()
+        matrices = matrices / size[:, None, None]
+    vectors = rows.y.view(len(rows.y), -1, matrices.shape[1])
+    return replace(rows, y=torch.einsum("rab,rvb->rva", matrices, vectors).flatten(1))
 
 
 def _grams(name: str, pack: Pack, rows: TargetRows, seed: int, lengths: bool) -> list[Tensor]:
