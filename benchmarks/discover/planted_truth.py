@@ -2,8 +2,8 @@
 
     python benchmarks/discover/planted_truth.py docs/results/discover/planted.json
 
-Protocol. Each of the six shapes with each of the seven rules of `planted.py`, seed 9, and the
-first 18 of these once more, seed 10: 60 sets of 500 graphs, noise of 0.1 deviations, one run of
+Protocol. Each of the six shapes with each of the seven rules of `planted.py`, seed 11, and the
+first 18 of these once more, seed 12: 60 sets of 500 graphs, noise of 0.1 deviations, one run of
 `symgnn.discover(graphs, minutes=10, questions=())` each, that is of what decides the verdicts. A
 set is right if the verdict of every kind that its graphs admit is the planted one; undecided is
 wrong. The advised network is blind if it keeps a kind that matters and that the graphs admit.
@@ -14,7 +14,9 @@ maps, whose random elements move a graph little, should decide nothing, and that
 of torsion angles in the plane was wrong: affine maps keep the side of an edge on which a chain goes
 on), planted-second.json (seeds 3 and 4, 57 of 60), planted-third.json (seeds 5 and 6; errors below 1 %
 of the deviation of the targets count as none; 57 of 60), planted-fourth.json (seeds 7 and 8; rungs
-are joined; 56 of 60). This one is the first in which the residuals are tested.
+are joined; 56 of 60), planted-fifth.json (seeds 9 and 10; residuals are tested; 55 of 60, but 13 of
+124 p-values of the residual test for kinds that are kept were 0.05 or less: for permutations, sums
+that are constant but for rounding were not left out).
 
 Criterion. At least 54 of 60 are right, no network is blind, none takes more than ten minutes. Of the
 p-values of the residual test for kinds that are kept, at most 5 % and two binomial standard
@@ -33,8 +35,8 @@ from planted import RULES, SHAPES, kept_by, planted
 import symgnn
 from symgnn.store import environment, read_json, write_json
 
-SETS = [(shape, rule, 9) for shape in SHAPES for rule in RULES]
-SETS += [(shape, rule, 10) for shape, rule, _ in SETS[:18]]
+SETS = [(shape, rule, 11) for shape in SHAPES for rule in RULES]
+SETS += [(shape, rule, 12) for shape, rule, _ in SETS[:18]]
 
 
 def judged(shape: str, rule: str, seed: int, graphs: int = 500) -> dict[str, object]:

@@ -56,24 +56,29 @@ def residual_test(
     return sequential_p(draw)
 
 
-#: Blocks of numbers of the data (False) or of a new copy (True).
-Draw = Callable[[bool], list[Tensor]]
+#: Pairs `[M, a]`, `[M, b]`, of the data (False) or of a new copy (True): the numbers of a block are
+#: the sums over M of their products.
+Draw = Callable[[bool], list[tuple[Tensor, Tensor]]]
+
+
+def _sums(pairs: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    return [(one.T @ other).flatten() for one, other in pairs]
 
 
 def sequential_p(draw: Draw) -> float:
     """The share of copies whose statistic is as large as that of the data.
 
     The statistic is the largest of the blocks: each is the sum of squares of its numbers, after all
-    were scaled by the mean and deviation of copies that are not used again.
+    were scaled by the mean and deviation of copies that are not used again. Sums that are the same
+    for all copies but for rounding are left out.
     """
-    pilot = [torch.stack(block) for block in zip(*[draw(True) for _ in range(PILOT)], strict=True)]
-    if not any(block.numel() for block in pilot):
-        return 1.0
+    copies = [_sums(draw(True)) for _ in range(PILOT)]
+    pilot = [torch.stack(block) for block in zip(*copies, strict=True)]
     means, deviations = [b.mean(0) for b in pilot], [b.std(0) for b in pilot]
-    varies = [
-        deviation > 1e-12 * block.abs().amax(0).clamp(min=1e-300)
-        for block, deviation in zip(pilot, deviations, strict=True)
-    ]
+    terms = _sums([(one.abs(), other.abs()) for one, other in draw(False)])
+    varies = [d > 1e-9 * t for d, t in zip(deviations, terms, strict=True)]
+    if not any(bool(each.any()) for each in varies):
+        return 1.0
 
     def sizes(blocks: Sequence[Tensor]) -> Tensor:
         """The sum of squares of each block `[..., k]`."""
@@ -92,9 +97,9 @@ def sequential_p(draw: Draw) -> float:
     def statistic(blocks: Sequence[Tensor]) -> float:
         return float(((sizes(blocks) - middle) / width)[used].max())
 
-    known, count = statistic(draw(False)), 0
+    known, count = statistic(_sums(draw(False))), 0
     for number in range(1, COPIES + 1):
-        count += statistic(draw(True)) >= known * (1 - 1e-12)
+        count += statistic(_sums(draw(True))) >= known * (1 - 1e-12)
         if count == ENOUGH:
             return count / number
     return (1 + count) / (COPIES + 1)
@@ -134,7 +139,7 @@ def _turning(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator)
     beside = torch.cat([torch.ones(len(features), 1).double(), features], 1)
     upper = torch.triu_indices(width, width)
 
-    def draw(copy: bool) -> list[Tensor]:
+    def draw(copy: bool) -> list[tuple[Tensor, Tensor]]:
         x, r = vectors, weighted
         if copy:
             q = random_rotations(p.size, p.dimension, generator)[graph]
@@ -147,7 +152,7 @@ def _turning(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator)
         blocks = [torch.cat([linear, square], 1), torch.cos(flat @ mix + known)]
         if rows.vectors:
             blocks.append(beside)
-        return [(r.T @ block).flatten() for block in blocks]
+        return [(r, block) for block in blocks]
 
     return draw
 
@@ -160,11 +165,11 @@ def _mirroring(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generato
         values = torch.cat([whole[rows.graph], local[rows.nodes[0]]], 1)
     values = torch.cat([values, values.sign()], 1)
 
-    def draw(copy: bool) -> list[Tensor]:
+    def draw(copy: bool) -> list[tuple[Tensor, Tensor]]:
         signs = torch.ones(p.size, dtype=torch.float64)
         if copy:
             signs = torch.randint(2, (p.size,), generator=generator).double() * 2 - 1
-        return [((residuals * signs[rows.graph].unsqueeze(1)).T @ values).flatten()]
+        return [(residuals * signs[rows.graph].unsqueeze(1), values)]
 
     return draw
 
@@ -185,9 +190,9 @@ def _reordering(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generat
     else:
         ends = list(rows.nodes) if rows.place == "edge" else [rows.nodes[0]]
 
-    def draw(copy: bool) -> list[Tensor]:
+    def draw(copy: bool) -> list[tuple[Tensor, Tensor]]:
         order = (shuffled(p, generator) if copy else p.order) - 0.5
         places = [place for end in ends for place in (order[end], order[end].square())]
-        return [(torch.stack(places) @ known).flatten()]
+        return [(torch.stack(places, 1), known)]
 
     return draw
