@@ -4,10 +4,12 @@
 
 Protocol. Every case of CASES is a kind of graph, a target and noise; 300 graphs each (where the case
 does not say otherwise), one run of `symgnn.discover(graphs, minutes=10, questions=())`. What the
-target keeps is measured, not written down: random elements of each kind are applied to 20 graphs, and
+target keeps is measured, not written down: random elements of each kind are applied to 20 graphs that have one, and
 a kind is kept if no target without noise changes by more than 1e-6 of the deviation (vectors have to
 go with the map). A verdict is right if it is that; a case is blind if the advised network keeps a
 kind that the target does not, or if a kind that matters is called kept.
+
+All cases are drawn with seed 3; seeds 0 to 2 were used to mend the method, up to the test of residuals.
 
 Criterion. No case is blind. Undecided verdicts are counted, and kinds called broken that are kept;
 there is no criterion for them.
@@ -428,12 +430,12 @@ def truths(case: Case, graphs: list[Data]) -> dict[str, str]:
     scale = max(float(values.std()), 1e-12)
     found = {}
     for kind in ASKED_OF_VECTORS if vectors else symgnn.discovery._moving.ASKED:
-        apart, there = 0.0, False
-        for graph in some:
-            one = element(kind, graph, generator)
+        apart, there = 0.0, 0
+        for graph in graphs:
+            one = element(kind, graph, generator) if there < len(some) else None
             if one is None:
                 continue
-            there = True
+            there += 1
             before, image = case.target(graph).double(), one.apply(graph)
             if "vel" in graph and kind != "permutation":
                 zero = torch.zeros_like(graph.vel)
@@ -495,7 +497,7 @@ def main(path: Path, names: list[str]) -> None:
     for name in names or CASES:
         if name in rows:
             continue
-        row = rows[name] = judged(name)
+        row = rows[name] = judged(name, seed=3)
         told = {k: row[k] for k in ("called_kept", "blind", "undecided", "too_little")}
         print(
             f"{name}: {len(row['right'])} of {len(row['truth'])}, R2 {row['explained']:.2f}, "

@@ -21,9 +21,12 @@ from pathlib import Path
 
 import torch
 from planted import planted
-from size import symmetric, target_set
+from size import symmetric
 from torch_geometric.data import Data
 
+from symgnn.data._task_of_graphs import with_task
+from symgnn.discovery._packing import pack
+from symgnn.discovery._target_rows import target_rows
 from symgnn.discovery._variation_test import ISOMETRIES, variation_test
 from symgnn.store import environment, read_json, write_json
 
@@ -51,7 +54,9 @@ def upright(graphs: list[Data]) -> list[Data]:
 
 def p_values(graphs: list[Data], seed: int) -> dict[str, float]:
     """Of the three kinds."""
-    packed, rows = target_set(graphs, seed)
+    known, task = with_task(graphs, "graph")
+    packed = pack(known, torch.Generator().manual_seed(seed))
+    rows = target_rows(known, task, packed, torch.Generator().manual_seed(seed))
     found = {kind: variation_test(kind, packed, rows, seed) for kind in ISOMETRIES}
     return {kind: p for kind, p in found.items() if p is not None}
 

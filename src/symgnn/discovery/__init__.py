@@ -1,7 +1,8 @@
 """Which symmetry data have: :func:`symgnn.discover`."""
 
 from symgnn.discovery._discover import discover
-from symgnn.discovery._discovery_report import DiscoveryReport, KindVerdict
+from symgnn.discovery._discovery_report import DiscoveryReport
+from symgnn.discovery._judging import KindVerdict
 from symgnn.discovery._told_apart import TurnFinding, told_apart
 
 __all__ = ["DiscoveryReport", "KindVerdict", "TurnFinding", "discover", "told_apart"]

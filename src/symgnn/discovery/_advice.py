@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symgnn.discovery._deciding import LEVEL
+from symgnn.discovery._judging import RESIDUALS
+from symgnn.discovery._ladder import AGAIN, AND, ORDER
 from symgnn.geometry.symmetry import plural
 
 if TYPE_CHECKING:
@@ -39,7 +42,9 @@ def _targets(report: DiscoveryReport) -> str:
     parts = []
     if report.kept:
         most = max(report.verdicts[kind].interval[1] for kind in report.kept)
-        loss = f"at most {100 * max(most - 1, 0):.1f} % larger error without them"
+        loss = f"without them the error is at most {100 * (most - 1):.1f} % larger"
+        if most < 1.0005:
+            loss = "no predictor that sees them is better"
         parts.append(f"The targets keep {_listed([plural(k) for k in report.kept])} ({loss})")
     if report.broken:
         told = [
@@ -51,25 +56,38 @@ def _targets(report: DiscoveryReport) -> str:
     text = text[0].upper() + text[1:] + "."
     if report.undecided:
         text += f" Undecided: {_listed([plural(k) for k in report.undecided])}."
+    small = [plural(k) for k in report.undecided if report.verdicts[k].decided_by == RESIDUALS]
+    if small:
+        text += (
+            f" No predictor gains by seeing {_listed(small)}, yet what all leave unexplained "
+            "depends on them: a small effect, which more graphs would decide."
+        )
     return (
-        f"{text} The best rung, '{report.best}', explains {100 * explained:.0f} % of the targets."
+        f"{text} The best predictor, which reads {read_by(report.best)}, explains "
+        f"{100 * explained:.0f} % of the variance of the targets."
     )
 
 
+def read_by(rung: str) -> str:
+    """What a rung reads, in words: 'lengths + lengths again and order' is 'lengths and order'."""
+    ordered = rung.endswith(ORDER)
+    parts = dict.fromkeys(part.removesuffix(AGAIN) for part in rung.removesuffix(ORDER).split(AND))
+    names = [{"graph alone": "the graph alone", "no vector": "nothing"}.get(p, p) for p in parts]
+    return _listed([*names, "the order of the nodes"] if ordered else names)
+
+
 def _inputs(report: DiscoveryReport) -> str:
-    found = []
-    for kind in ("rotation",):
-        verdict = report.verdicts.get(kind)
-        if verdict is None or verdict.spread is None:
-            continue
-        known = verdict.spread.p_value is None or verdict.spread.p_value <= 0.05
-        if known and verdict.spread.accuracy > TOLD:
-            found.append(f"{plural(kind)} ({100 * verdict.spread.accuracy:.0f} % are told apart)")
-    if not found:
+    """Whether the inputs are aligned."""
+    verdict = report.verdicts.get("rotation")
+    spread = None if verdict is None else verdict.spread
+    if spread is None or spread.accuracy <= TOLD:
+        return ""
+    if spread.p_value is not None and spread.p_value > LEVEL:
         return ""
     return (
-        f"Inputs are not spread evenly over {_listed(found)}: a network that reads coordinates "
-        "looks better here than on data that are."
+        "The inputs are not spread evenly over rotations (a classifier tells graphs from rotated "
+        f"ones with an accuracy of {100 * spread.accuracy:.0f} %): a network that reads "
+        "coordinates looks better here than on rotated data."
     )
 
 
@@ -87,18 +105,18 @@ def _pose(report: DiscoveryReport) -> str:
 
 def _network(report: DiscoveryReport) -> str:
     if report.network is None:
-        return "No network of the library is blind to nothing that matters here."
+        return "No network of the library sees all that matters here."
     options = {key: value for key, value in report.model.items() if key != "block"}
     said = f"`{report.model['block']}`"
     if options:
         said += f" with {', '.join(f'{key}={value}' for key, value in options.items())}"
     if not report.kept and not report.broken:
-        return f"Until then {said}, which is blind to nothing, is safe."
+        return f"Until then {said}, which sees everything, is safe."
     order = report.verdicts.get("permutation")
     hint = ""
     if order is not None and order.verdict == "broken":
         hint = " It keeps permutations: give nodes their place in the order as a feature."
-    return f"Use {said} ({report.network}).{_expected(report)}{hint}"
+    return f"Use {said}, which keeps {report.network}.{_expected(report)}{hint}"
 
 
 def _expected(report: DiscoveryReport) -> str:
@@ -106,7 +124,7 @@ def _expected(report: DiscoveryReport) -> str:
     if report.expected is None:
         return ""
     share, value = report.expected
-    seen = f"from {report.graphs:,} graphs, as the rungs with this symmetry had it"
+    seen = f"with {report.graphs:,} graphs, as the predictors of this symmetry had it"
     if report.task.kind == "classification":
         return f" Expect {100 * max(1 - share**2, 0):.0f} % of the classes explained {seen}."
     of = f"{share:.2g} of the deviation of the targets"

@@ -13,6 +13,8 @@ from torch import Tensor
 #: none; more of either matters.
 MARGIN, SHARE = 0.05, 0.2
 LEVEL = 0.05
+#: The level, after Holm's correction, at which residuals that depend on a kind take back "kept".
+RESIDUAL_LEVEL = 0.01
 #: Squared errors below this share of the variance of the targets are none: 1 % of their deviation.
 #: Without noise all errors are that small, and their ratios are those of penalties and rounding.
 NEGLIGIBLE = 1e-4
@@ -118,11 +120,13 @@ def verdict_of(comparison: Comparison, adjusted: float) -> str:
 
 
 def closed(verdicts: Mapping[str, str]) -> dict[str, str]:
-    """Verdicts that follow from others: if rotations are broken, reflections are."""
+    """Verdicts that follow from others: reflections are kept only if rotations are."""
     found = dict(verdicts)
     for kind, implied in IMPLIES.items():
         if kind in found and any(found.get(each) == "broken" for each in implied):
             found[kind] = "broken"
+        elif found.get(kind) == "kept" and any(found.get(e) == "undecided" for e in implied):
+            found[kind] = "undecided"
     return found
 
 

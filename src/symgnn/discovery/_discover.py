@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from symgnn._argument_checks import check_positive, named
 from symgnn.discovery._discovery_report import DiscoveryReport
-from symgnn.discovery._given_data import read_given
+from symgnn.discovery._given_data import LEAST_GRAPHS, read_given
 from symgnn.discovery._search import QUESTIONS, Search
 from symgnn.discovery._stage_store import StageStore
 from symgnn.progress import bar
@@ -72,7 +72,8 @@ def discover(
         raise ValueError("resume: is True, but out is not given; give the directory to go on with")
     begin = time.monotonic()
     given, task, section = read_given(graphs, level, data)
-    chosen = _chosen(given, seed)
+    drawn = _chosen(given, seed)
+    chosen = without_copies(drawn)
     path = None if out is None else Path(out) / "steps.json"
     with bar("discover", progress) as on_progress:
         key = {"data": fingerprint(chosen), "seed": seed, "task": asdict(task)}
@@ -82,9 +83,14 @@ def discover(
         report = Search(chosen, task, seed, store, questions).report()
     report.config = {"data": section, "model": report.model, "train": {}}
     report.seconds = time.monotonic() - begin
-    if len(given) > len(chosen):
+    if len(given) > len(drawn):
         report.warnings.append(
-            f"{len(chosen):,} of {len(given):,} graphs were looked at, drawn at random."
+            f"{len(drawn):,} of {len(given):,} graphs were read, drawn at random."
+        )
+    if len(drawn) > len(chosen):
+        report.warnings.append(
+            f"{len(drawn) - len(chosen):,} of {len(drawn):,} graphs are exact copies of others and "
+            "were left out."
         )
     return report
 
@@ -94,6 +100,21 @@ def _chosen(graphs: Sequence[Data], seed: int) -> list[Data]:
         return list(graphs)
     generator = torch.Generator().manual_seed(seed)
     return [graphs[k] for k in torch.randperm(len(graphs), generator=generator)[:MOST_GRAPHS]]
+
+
+def without_copies(graphs: Sequence[Data]) -> list[Data]:
+    """Each graph once: a copy among held-out graphs would make any predictor look right.
+
+    Raises:
+        ValueError: if too few are left.
+    """
+    found = list({fingerprint([graph]): graph for graph in reversed(graphs)}.values())[::-1]
+    if len(found) < LEAST_GRAPHS:
+        raise ValueError(
+            f"graphs: {len(found)} of {len(graphs)} differ; at least {LEAST_GRAPHS} are needed to "
+            "say anything"
+        )
+    return found
 
 
 def fingerprint(graphs: Sequence[Data]) -> str:

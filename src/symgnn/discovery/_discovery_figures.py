@@ -20,13 +20,13 @@ def all_figures(report: DiscoveryReport) -> list[Captioned]:
     found = []
     if report.verdicts and report.ladder:
         found.append(Captioned("verdicts", "At a glance", _VERDICTS, verdicts(report)))
-        found.append(Captioned("ladder", "The ladder", _LADDER, ladder(report)))
+        found.append(Captioned("ladder", "The best predictors", _LADDER, ladder(report)))
     return found
 
 
 @plain
 def verdicts(report: DiscoveryReport) -> Figure:
-    """The error without each kind on the left, how far inputs are told apart on the right."""
+    """The error ratio of each kind on the left, the accuracy of the classifier on the right."""
     kinds = list(report.verdicts)
     figure = Figure(figsize=(9.4, 0.36 * len(kinds) + 1.3), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.6, 1])
@@ -51,10 +51,10 @@ def verdicts(report: DiscoveryReport) -> Figure:
     log_scale(left, "x")
     most = max([1.6, *(min(found.interval[1], 100.0) for found in report.verdicts.values())])
     left.set(
-        xlim=(0.85, most**1.5 * 1.1), ylim=(len(kinds) - 0.5, -0.5), xlabel="error without it",
+        xlim=(0.85, most**1.5 * 1.1), ylim=(len(kinds) - 0.5, -0.5), xlabel="error ratio",
         title="do the targets keep it?",
     )  # fmt: skip
-    right.set(xlim=(30, 102), xlabel="inputs told from transformed ones, %")
+    right.set(xlim=(30, 102), xlabel="accuracy of the classifier, %")
     right.set_title("are the inputs spread?")
     left.set_yticks(np.arange(len(kinds)), [plural(kind) for kind in kinds])
     left.grid(alpha=0.25, axis="x")
@@ -80,16 +80,18 @@ def ladder(report: DiscoveryReport) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.axvline(1, color="#9aa4a9", lw=0.8)
     axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, 2.2 * max(values)))
-    axes.set_xlabel("root mean square error over that of the mean")
+    axes.set_xlabel("root mean square error over the deviation of the targets")
     return figure
 
 
 _VERDICTS = (
-    "Left: the error of the best predictor that cannot see the transformation, over that of the "
-    "best of all, with a 90 % interval; at 1 nothing is lost. Right: how many held-out graphs a "
-    "classifier tells from their transformed images; 50 % if the inputs are spread evenly."
+    "Left: the error ratio, that is the error of the best predictor that cannot see the "
+    "transformation, over that of the best of all, with a 90 % interval; at 1 nothing is lost. "
+    "Right: the accuracy of a classifier that tells held-out graphs from transformed copies; 50"
+    " % if the inputs are spread evenly."
 )
 _LADDER = (
-    "The held-out error of the best rungs, and what keeps all that each reads. Green: within 5 % "
-    "of the best. The targets keep whatever one of these keeps."
+    "The held-out error of the best predictors by what they read, with the transformations that"
+    " keep it. Green: within 5 % of the best. The targets keep whatever one of the green ones "
+    "keeps."
 )

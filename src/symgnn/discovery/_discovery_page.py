@@ -20,6 +20,30 @@ STYLE = """
 SIGNS = {"kept": "✓ kept", "broken": "✗ broken", "undecided": "? undecided"}
 
 
+_TARGETS = (
+    "Error ratio: the held-out error of the best predictor that cannot see the transformation, "
+    "over that of the best of all; 1 if nothing is lost. p: that nothing is lost, one-sided, "
+    "after Holm's correction. Share lost: of what coordinates add to the prediction. Knock-out "
+    "ratio: the error of the best predictor when it is trained and tested on transformed "
+    "graphs, over that on the graphs as they are. Residual test: p that what is left "
+    "unexplained does not depend on the transformation. Variation test: Christie and Aston's, "
+    "which trains nothing and decides nothing."
+)
+_INPUTS = (
+    "Accuracy of a classifier on held-out graphs: is this the graph, or a transformed copy? 50 "
+    "% if the inputs are spread evenly over the transformations. p: that they are, exact for "
+    "any number of graphs; it exists for compact groups only."
+)
+_POSE = (
+    "The share of the variance of held-out targets that the centroid (place), the principal "
+    "axes (direction) and the radius (size) predict on their own."
+)
+_LADDER = (
+    "Root mean square error on held-out graphs over the deviation of the targets. 'a + b' reads"
+    " both; 'again' reads a second time with other random weights."
+)
+
+
 def page(report: DiscoveryReport) -> str:
     """The page's text."""
     title = f"The symmetry of {report.graphs:,} graphs"
@@ -34,10 +58,13 @@ def page(report: DiscoveryReport) -> str:
     for picture in pictures or []:
         body.append(f"<h2>{escape(picture.heading)}</h2>")
         body.append(markup.figure(picture.png, picture.heading, picture.caption))
-    body += ["<h2>Do the targets keep it?</h2>", _targets(report)]
-    body += ["<h2>Are the inputs spread over it?</h2>", _inputs(report)]
-    body += ["<h2>Is the pose a shortcut?</h2>", _pose(report)]
-    body += ["<h2>The ladder</h2>", _ladder(report)]
+    for heading, text, table in (
+        ("Do the targets keep the transformation?", _TARGETS, _targets(report)),
+        ("Are the inputs spread over it?", _INPUTS, _inputs(report)),
+        ("Is the pose a shortcut?", _POSE, _pose(report)),
+        ("All predictors", _LADDER, _ladder(report)),
+    ):
+        body += [f"<h2>{heading}</h2>", markup.paragraph(text, "note"), table]
     body += ["<h2>How it was made</h2>", markup.definitions(_made(report))]
     return markup.document(title, CSS + STYLE, "\n".join(part for part in body if part))
 
@@ -48,8 +75,8 @@ def _number(value: float | None) -> str:
 
 def _targets(report: DiscoveryReport) -> str:
     heads = [
-        *("transformations", "verdict", "decided by", "compared", "error", "90 % interval"),
-        *("p (Holm)", "share lost", "knock-out", "variation test, p"),
+        *("transformations", "verdict", "decided by", "compared", "error ratio", "90 % interval"),
+        *("p (Holm)", "share lost", "knock-out ratio", "residual test, p", "variation test, p"),
     ]
     rows = []
     for kind, found in report.verdicts.items():
@@ -65,11 +92,12 @@ def _targets(report: DiscoveryReport) -> str:
                 f"{found.p_value:.2g}",
                 f"{100 * found.share:.0f} %",
                 _number(found.knock_out),
+                _number(found.residual),
                 _number(found.variation),
             ]
         )
     for kind, share in report.absent.items():
-        rows.append([plural(kind), "–", f"{100 * share:.0f} % of graphs have one", *[""] * 7])
+        rows.append([plural(kind), "–", f"{100 * share:.0f} % of graphs have one", *[""] * 8])
     return markup.grid(heads, rows, texts=4)
 
 
@@ -89,7 +117,7 @@ def _inputs(report: DiscoveryReport) -> str:
                 "–" if p_value is None else f"{p_value:.3g}",
             ]
         )
-    heads = ["transformations", "how", "told apart", "90 % interval", "p"]
+    heads = ["transformations", "how", "classifier accuracy", "90 % interval", "p"]
     return markup.grid(heads, rows, texts=2)
 
 
@@ -102,13 +130,13 @@ def _pose(report: DiscoveryReport) -> str:
         ]
         for name, f in report.pose.items()
     ]
-    return markup.grid(["part of the pose", "explained", "90 % interval"], rows)
+    return markup.grid(["part of the pose", "variance explained", "90 % interval"], rows)
 
 
 def _ladder(report: DiscoveryReport) -> str:
     order = sorted(report.ladder, key=lambda name: report.ladder[name])
     rows = [[name, report.symmetries[name], f"{report.ladder[name]:.3f}"] for name in order]
-    return markup.grid(["rung", "kept by", "error over that of the mean"], rows, texts=2)
+    return markup.grid(["what it reads", "transformations that keep it", "error"], rows, texts=2)
 
 
 def _made(report: DiscoveryReport) -> dict[str, object]:

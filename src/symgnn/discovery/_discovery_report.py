@@ -4,161 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch import Tensor
 from torch_geometric.data import Data
 
 from symgnn.data import Task
 from symgnn.discovery._advice import advice
-from symgnn.discovery._deciding import (
-    LEVEL,
-    Comparison,
-    closed,
-    compare,
-    error_ratio,
-    holm,
-    verdict_of,
-)
 from symgnn.discovery._discovery_page import page
-from symgnn.discovery._moving import ERASING
+from symgnn.discovery._judging import KindVerdict
 from symgnn.discovery._pose import PoseFinding
-from symgnn.discovery._spread import SpreadFinding
+from symgnn.discovery._report_text import report_text
 from symgnn.geometry import Symmetry
-from symgnn.geometry.symmetry import plural
 from symgnn.nn import Model, averages, build
 from symgnn.store import finite, write_whole
 from symgnn.train._prepare import sizes_of
-
-#: A held-out R^2 below this is too little signal to say anything.
-LEAST_SIGNAL = 0.02
-#: The level at which there is a signal at all.
-SIGNAL_LEVEL = 0.01
-#: Where coordinates add nothing that can be seen, more than this share of the targets has to be
-#: explained without them: what is left could be noise, or what no rung can read.
-EXPLAINED_BY_GRAPHS = 0.9
-KNOCK_OUT = "knock-out"
-TIME_OVER = "the time was over"
-NOTHING_ADDED = "coordinates add nothing that the rungs can see"
-
-
-@dataclass(frozen=True)
-class KindVerdict:
-    """What is known of one kind of transformation."""
-
-    kind: str
-    verdict: str  # "kept", "broken" or "undecided"
-    effect: float  # error of the best predictor that cannot see it, over that of the best
-    interval: tuple[float, float]  # 90 %: each end is a one-sided bound of 95 %
-    p_value: float  # that nothing is lost, adjusted for the number of kinds
-    share: float  # of what coordinates add to a prediction, that is lost
-    decided_by: str  # "ladder", "knock-out", "both", a kind that implies it, or why nothing did
-    how: str  # which predictors were compared
-    knock_out: float | None = None  # error on transformed graphs, over that on the graphs
-    variation: float | None = None  # p-value of Christie and Aston's test, which trains nothing
-    spread: SpreadFinding | None = None  # of the inputs
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return (
-            f"{self.kind}: {self.verdict} (error x {self.effect:.2f}, {low:.2f} to {high:.2f}, "
-            f"p = {self.p_value:.2g}; {self.how})"
-        )
-
-
-def judge(
-    *,
-    kinds: Sequence[str],
-    losses: Mapping[str, Tensor],
-    variation: Mapping[str, float | None],
-    symmetries: Mapping[str, Symmetry],
-    knocked: Mapping[str, Tensor],
-    blind: str,
-    spread: Mapping[str, SpreadFinding],
-    signal: tuple[float, float],
-    seed: int,
-    whole: bool,
-    joined: bool = True,
-    late: Collection[str] = (),
-    vectors: bool = False,
-) -> dict[str, KindVerdict]:
-    """The verdict of each kind, from paired errors.
-
-    Args:
-        kinds: Those that the data admit.
-        losses: Of each rung, one for each graph.
-        variation: P-values of the test without training.
-        symmetries: What each rung keeps.
-        knocked: Errors of the best rung on transformed graphs.
-        blind: The rung that reads no coordinates.
-        spread: Of the inputs.
-        signal: The held-out R^2 of the best rung, and the p-value that there is none.
-        seed: Of halves and bootstraps.
-        whole: Whether every rung was tried.
-        joined: Whether every rung was tried together with the best one; if not, nothing is kept.
-        late: Kinds for whose knock-out there was no time; if the ladder alone says so, they are
-            not broken.
-        vectors: Whether targets are vectors, which no graph alone can tell.
-    """
-    if not whole or signal[0] < LEAST_SIGNAL or signal[1] > SIGNAL_LEVEL:
-        why = TIME_OVER if not whole else "too little signal in the targets"
-        return {
-            kind: KindVerdict(
-                kind, "undecided", 1.0, (0.0, float("inf")), 1.0, 0.0, why, why,
-                spread=spread.get(kind),
-            )
-            for kind in kinds
-        }  # fmt: skip
-    found: dict[str, Comparison] = {}
-    for kind in kinds:
-        allowed = [name for name in losses if kind in symmetries[name]]
-        every = dict(losses)
-        if kind in knocked and kind in ERASING:
-            every[KNOCK_OUT] = knocked[kind]
-        found[kind] = compare(every, [*allowed, KNOCK_OUT], blind, seed)
-    adjusted = holm({kind: comparison.p_value for kind, comparison in found.items()})
-    own = {kind: verdict_of(comparison, adjusted[kind]) for kind, comparison in found.items()}
-    added = compare(losses, [blind], blind, seed)
-    unseen = added.p_value >= LEVEL and signal[0] < EXPLAINED_BY_GRAPHS and not vectors
-    out_of_time = set()
-    for kind, known in own.items():
-        if unseen and kind != "permutation" and known == "kept":
-            own[kind] = "undecided"
-        if (known == "kept" and not joined) or (known == "broken" and kind in late):
-            own[kind] = "undecided"
-            out_of_time.add(kind)
-    final = closed(own)
-    verdicts = {}
-    for kind, comparison in found.items():
-        by = KNOCK_OUT if comparison.worse == KNOCK_OUT else "ladder"
-        ratio = None
-        if kind in knocked:
-            best = losses[comparison.best] if comparison.best in losses else losses[blind]
-            ratio = error_ratio(knocked[kind], best)
-            by = "both" if own[kind] == "broken" and kind in ERASING else by
-        if final[kind] != own[kind]:
-            by = "a kind that it implies"
-        elif kind in out_of_time:
-            by = TIME_OVER
-        elif unseen and final[kind] == "undecided":
-            by = NOTHING_ADDED
-        verdicts[kind] = KindVerdict(
-            kind=kind,
-            verdict=final[kind],
-            effect=comparison.ratio,
-            interval=comparison.interval,
-            p_value=adjusted[kind],
-            share=comparison.share,
-            decided_by=by,
-            how=f"{comparison.worse} against {comparison.best}",
-            knock_out=ratio,
-            variation=variation.get(kind),
-            spread=spread.get(kind),
-        )
-    return verdicts
 
 
 class ExpectedError(NamedTuple):
@@ -283,26 +145,4 @@ class DiscoveryReport:
         return write_whole(path, text.encode("utf-8"))
 
     def __str__(self) -> str:
-        dimensions = "dimension" if self.dimension == 1 else "dimensions"
-        lines = [
-            f"{self.graphs} graphs in {self.dimension} {dimensions}, {self.task.level} "
-            f"{self.task.kind} of {', '.join(self.task.targets)}",
-            "",
-            f"{'transformations':24}{'targets':11}{'error':>8}  {'90 % interval':16}{'p':>8}   "
-            "inputs told from transformed ones",
-        ]
-        for kind, found in self.verdicts.items():
-            low, high = found.interval
-            inputs = ""
-            if found.spread is not None:
-                inputs = f"{100 * found.spread.accuracy:.0f} %"
-                if found.spread.p_value is not None:
-                    inputs += f", p = {found.spread.p_value:.3g}"
-            lines.append(
-                f"{plural(kind):24}{found.verdict:11}{f'x {found.effect:.2f}':>8}  "
-                f"{f'{low:.2f} to {high:.2f}':16}{found.p_value:8.2g}   {inputs}"
-            )
-        if self.absent:
-            names = ", ".join(plural(kind) for kind in self.absent)
-            lines.append(f"{'not in these graphs:':24}{names}")
-        return "\n".join([*lines, "", self.advice, *(f"Note: {w}" for w in self.warnings)])
+        return report_text(self)

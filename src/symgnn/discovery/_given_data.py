@@ -47,16 +47,25 @@ def read_given(
         task = given.task
     elif isinstance(given, Sequence) and not isinstance(given, str) and not len(given):
         raise ValueError(f"graphs: there are 0; at least {LEAST_GRAPHS} are needed to say anything")
-    elif isinstance(given, Sequence) and isinstance(given[0], Data):
+    elif isinstance(given, Sequence) and all(isinstance(graph, Data) for graph in given):
+        _check_coordinates(given)
         known, task = with_task(given, level)
         graphs = list(known)
     else:
         raise ValueError(
-            f"graphs: is a {type(given).__name__}; give a list of PyG Data, Splits, the name of a "
+            f"graphs: is {_described(given)}; give a list of PyG Data, Splits, the name of a "
             "dataset, a folder or a config"
         )
     _check(graphs, task)
     return graphs, task, section
+
+
+def _described(given: Any) -> str:
+    """What was given, by its type, such as 'a list of dict'."""
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        others = sorted({type(part).__name__ for part in given if not isinstance(part, Data)})
+        return f"a {type(given).__name__} of {', '.join(others)}"
+    return f"of type {type(given).__name__}"
 
 
 def _named(
@@ -81,27 +90,67 @@ def _named(
     return load(section), section
 
 
+def _check_coordinates(graphs: Sequence[Data]) -> None:
+    """Every graph has finite coordinates in as many dimensions as the first one."""
+    n = None
+    for number, graph in enumerate(graphs):
+        pos = graph.get("pos")
+        if not isinstance(pos, Tensor) or pos.dim() != 2 or not pos.is_floating_point():
+            raise ValueError(
+                f"pos: graph {number} has no floating-point tensor of shape [N, n]; give "
+                "coordinates"
+            )
+        if not len(pos):
+            raise ValueError(f"pos: graph {number} has no nodes; leave it out")
+        n = pos.shape[1] if n is None else n
+        if pos.shape[1] != n:
+            raise ValueError(
+                f"pos: graph {number} has shape {list(pos.shape)}; the first has {n} columns"
+            )
+        if not bool(torch.isfinite(pos).all()):
+            raise ValueError(f"pos: graph {number} has coordinates that are not finite")
+
+
+def _check_features(graphs: Sequence[Data]) -> None:
+    """Features are in all graphs or in none, are finite, and have the same columns."""
+    for name in ("x", "z", "edge_attr", "vel"):
+        first = graphs[0].get(name)
+        for number, graph in enumerate(graphs):
+            value = graph.get(name)
+            if (value is None) != (first is None):
+                with_it, without = (0, number) if value is None else (number, 0)
+                raise ValueError(
+                    f"{name}: graph {with_it} has it, graph {without} has not; give it to all or "
+                    "to none"
+                )
+            if value is None:
+                continue
+            if value.shape[1:] != first.shape[1:]:
+                raise ValueError(
+                    f"{name}: graph {number} has shape {list(value.shape)}, the first has "
+                    f"{list(first.shape)}; give the same number of columns"
+                )
+            if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+                raise ValueError(f"{name}: graph {number} has values that are not finite")
+
+
 def _check(graphs: Sequence[Data], task: Task) -> None:
+    _check_coordinates(graphs)
     if len(graphs) < LEAST_GRAPHS:
         raise ValueError(
             f"graphs: there are {len(graphs)}; at least {LEAST_GRAPHS} are needed to say anything"
         )
-    n = graphs[0].pos.shape[1]
     for number, graph in enumerate(graphs):
-        if not isinstance(graph.get("pos"), Tensor) or graph.pos.dim() != 2:
-            raise ValueError(f"pos: graph {number} has none of shape [N, n]; give coordinates")
-        if not len(graph.pos):
-            raise ValueError(f"pos: graph {number} has no nodes; leave it out")
-        if graph.pos.shape[1] != n:
-            raise ValueError(
-                f"pos: graph {number} has shape {list(graph.pos.shape)}; the first has {n} columns"
-            )
-        if not bool(torch.isfinite(graph.pos).all()):
-            raise ValueError(f"pos: graph {number} has coordinates that are not finite")
-        if graph.get("edge_index") is None or not graph.edge_index.shape[1]:
+        edges = graph.get("edge_index")
+        if edges is None or not edges.shape[1]:
             raise ValueError(
                 f"edge_index: graph {number} has no edges; join its nodes first, for instance "
                 "with symgnn.graphs.RadiusGraph"
+            )
+        if int(edges.min()) < 0 or int(edges.max()) >= len(graph.pos):
+            raise ValueError(
+                f"edge_index: graph {number} names nodes {int(edges.min())} to {int(edges.max())}, "
+                f"but has {len(graph.pos)}; count them from 0"
             )
         shift = graph.get("edge_shift")
         if shift is not None and bool((shift != 0).any()):
@@ -115,3 +164,4 @@ def _check(graphs: Sequence[Data], task: Task) -> None:
             )
         if task.kind == "regression" and task.place != "graph" and not len(graph.y):
             raise ValueError(f"y: graph {number} has none; leave it out")
+    _check_features(graphs)

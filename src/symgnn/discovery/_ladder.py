@@ -19,6 +19,8 @@ from symgnn.geometry import Symmetry
 
 #: Ends the name of a channel or rung that is read a second time, with other random weights.
 AGAIN = " again"
+#: Between the names of rungs that are read together, and of one with the order of nodes.
+AND, ORDER = " + ", " and order"
 
 
 class Rung(NamedTuple):
@@ -92,10 +94,10 @@ def weighed(blocks: Sequence[Tensor]) -> Tensor:
     return torch.cat([empty, *scaled], 1)
 
 
-def rung_losses(
+def rung_residuals(
     rung: Rung, pack: Pack, rows: TargetRows, seed: int, cache: dict[str, Tensor] | None = None
 ) -> Tensor:
-    """The mean squared error of each graph, over the variance of the targets.
+    """The targets minus their predictions on held-out graphs, `[R, t]`.
 
     Args:
         rung: The channels that are read.
@@ -103,9 +105,6 @@ def rung_losses(
         rows: Their targets.
         seed: Of random weights and folds.
         cache: Of rows of channels.
-
-    Returns:
-        The errors `[G]`.
     """
     cache = {} if cache is None else cache
     blocks = []
@@ -117,5 +116,4 @@ def rung_losses(
             blocks.append(found / math.sqrt(found.shape[1]))
     together = torch.cat([torch.zeros(len(rows.y), 0, dtype=torch.float64), *blocks], 1)
     together = together * math.sqrt(max(together.shape[1], 1) / max(len(blocks), 1))
-    found = predictions(kernels(together), rows.y, rows.folds(FOLDS, seed))
-    return rows.per_graph((found - rows.y).square().mean(1))
+    return rows.y - predictions(kernels(together), rows.y, rows.folds(FOLDS, seed))

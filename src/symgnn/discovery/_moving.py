@@ -92,6 +92,15 @@ def moved(
     return replace(pack, pos=torch.cat(found), vel=vel), linear
 
 
+def random_rotations(count: int, dimension: int, generator: Generator) -> Tensor:
+    """Rotations that are spread evenly, `[count, n, n]`."""
+    noise = torch.randn(count, dimension, dimension, generator=generator).double()
+    q, r = torch.linalg.qr(noise)
+    q = q * torch.where(torch.diagonal(r, dim1=1, dim2=2) < 0, -1.0, 1.0).unsqueeze(1)
+    q[:, :, 0] *= torch.linalg.det(q).sign().unsqueeze(1)
+    return q
+
+
 def shuffled(pack: Pack, generator: Generator) -> Tensor:
     """The places of the nodes in their graph in random order, `[N]`."""
     noise = torch.rand(len(pack.pos), generator=generator, dtype=torch.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -13,18 +13,20 @@ from torch_geometric.data import Data
 
 from symgnn.data import Task
 from symgnn.discovery._choosing_networks import advised, candidates
-from symgnn.discovery._deciding import NEGLIGIBLE, best_of, compare
-from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError, judge
+from symgnn.discovery._deciding import LEVEL, NEGLIGIBLE, best_of, compare
+from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._input_warnings import input_warnings
-from symgnn.discovery._ladder import AGAIN, FOLDS, RUNGS, Rung, rung_losses
+from symgnn.discovery._judging import judge
+from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._pose import PoseFinding, pose_shortcut
-from symgnn.discovery._spread import SpreadFinding, spread_of
+from symgnn.discovery._residual_test import TESTED, residual_test
+from symgnn.discovery._spread import COMPACT, SpreadFinding, randomisation_test, spread_of
 from symgnn.discovery._stage_store import StageStore
 from symgnn.discovery._target_rows import TargetRows, target_rows
 from symgnn.discovery._variation_test import ISOMETRIES, variation_test
-from symgnn.discovery._vector_rungs import VECTOR_RUNGS, vector_losses
+from symgnn.discovery._vector_rungs import VECTOR_RUNGS, turned, vector_residuals
 from symgnn.geometry import PERMUTATIONS, Symmetry
 
 #: What may be asked beside the targets.
@@ -60,9 +62,9 @@ class Search:
         self.blind = next(iter(self.symmetries))
         self.losses: dict[str, Tensor] = {}
         self.cache: dict[str, Tensor] = {}
-        ordered = 0 if self.rows.vectors else 1
-        steps = 2 * len(self.symmetries) + ordered + 2 * len(self.kinds) + 1 + len(ISOMETRIES)
-        store.total = steps
+        self.tested = [kind for kind in TESTED if kind in self.kinds]
+        steps = 2 * len(self.symmetries) + (0 if self.rows.vectors else 1) + 2 * len(self.tested)
+        store.total = steps + 2 * len(self.kinds) + 1 + len(ISOMETRIES)
 
     def report(self) -> DiscoveryReport:
         """Run all steps and put the report together."""
@@ -82,6 +84,8 @@ class Search:
         variation: dict[str, float | None] = {}
         seen = [kind for kind in self.kinds if whole and kind not in self.symmetries[best]]
         self._knock_out([kind for kind in seen if kind in ERASING], best, knocked)
+        residuals = {kind: self._tested(kind) for kind in self.tested} if whole else {}
+        joined = joined and None not in residuals.values()
         findings: dict[str, SpreadFinding | None] = {}
         if "inputs" in self.questions:
             findings = {kind: self._spread(kind) for kind in self.kinds}
@@ -101,6 +105,7 @@ class Search:
             seed=self.seed,
             whole=whole,
             joined=joined,
+            residuals={kind: found[0] for kind, found in residuals.items() if found},
             late=[kind for kind in seen if kind in ERASING and kind not in knocked],
             vectors=self.rows.vectors,
         )
@@ -156,11 +161,16 @@ class Search:
     def _fitted(
         self, name: str, packed: Pack, rows: TargetRows, fresh: bool = False
     ) -> list[float]:
+        """The mean squared error of each graph, over the variance of the targets."""
+        found = self._residuals(name, packed, rows, fresh)
+        return rows.per_graph(found.square().mean(1)).tolist()
+
+    def _residuals(self, name: str, packed: Pack, rows: TargetRows, fresh: bool = False) -> Tensor:
         if rows.vectors:
             names, lengths = name.split(AND), self.task.lengths
-            return vector_losses(names, packed, rows, self.seed, lengths, FOLDS).tolist()
+            return vector_residuals(names, packed, rows, self.seed, lengths, FOLDS)
         cache = {} if fresh else self.cache
-        return rung_losses(self.rungs[name], packed, rows, self.seed, cache).tolist()
+        return rung_residuals(self.rungs[name], packed, rows, self.seed, cache)
 
     def _joined(self) -> bool:
         """The best rung together with those that see more, and the best of those that see less.
@@ -212,18 +222,43 @@ class Search:
             number = 10_000 * (draw + 1) + 100 * self.seed + self.kinds.index(kind)
             half = kind == "reflection"  # the group has two halves
             packed, linear = moved(kind, self.pack, self.graphs, number, half)
-            rows = self.rows if not self.rows.vectors else _turned(self.rows, linear, self.task)
+            rows = (
+                self.rows if not self.rows.vectors else turned(self.rows, linear, self.task.lengths)
+            )
             total += torch.tensor(self._fitted(best, packed, rows, fresh=True))
         return (total / draws).tolist()
+
+    def _even(self, kind: str) -> list[float] | None:
+        """The p-value that inputs are spread evenly over a compact group, and the copies made."""
+        test = partial(randomisation_test, kind, self.pack, self.graphs, self.seed)
+        return self.store.run(f"inputs: {kind}", lambda: list(test()))
+
+    def _tested(self, kind: str) -> list[float] | None:
+        """The p-value that residuals do not depend on a kind; empty where there is no exact one."""
+        even = self._even(kind)
+        if even is None:
+            return None
+        best = best_of(self.losses, [n for n in self.losses if kind in self.symmetries[n]])
+        exact = even[0] > LEVEL  # the inputs are spread evenly
+
+        def test() -> list[float]:
+            if not exact or float(self.losses[best].mean()) <= NEGLIGIBLE:
+                return []
+            found = self._residuals(best, self.pack, self.rows)
+            p_value = residual_test(kind, self.pack, self.rows, found, self.seed)
+            return [] if p_value is None else [p_value]
+
+        return self.store.run(f"residuals: {kind}", test)
 
     def _variation(self, kind: str) -> float | None:
         test = partial(variation_test, kind, self.pack, self.rows, self.seed)
         return self.store.run(f"variation: {kind}", test)
 
     def _spread(self, kind: str) -> SpreadFinding | None:
+        even = self._even(kind) if kind in COMPACT else None
         found = self.store.run(
             f"spread: {kind}",
-            lambda: asdict(spread_of(kind, self.pack, self.graphs, self.seed)),
+            lambda: asdict(spread_of(kind, self.pack, self.graphs, self.seed, even)),
         )
         if found is None:
             return None
@@ -250,20 +285,6 @@ class Search:
             more = ", ..." if len(self.store.missed) > 4 else ""
             found.append(f"The time was over before {len(self.store.missed)} steps: {first}{more}.")
         return found
-
-
-#: Between the names of rungs that are read together, and of one with the order of nodes.
-AND, ORDER = " + ", " and order"
-
-
-def _turned(rows: TargetRows, linear: Tensor, task: Task) -> TargetRows:
-    """Vectors that go with the maps of their graphs."""
-
-    matrices = linear[rows.graph]
-    if not task.lengths:  # of a dilation, vectors keep their length
-        size = matrices.square().sum((1, 2)).div(matrices.shape[1]).sqrt()
-        matrices = matrices / size[:, None, None]
-    return replace(rows, y=torch.einsum("rab,rb->ra", matrices, rows.y))
 
 
 def _pose_of(found: Mapping[str, Any]) -> PoseFinding:

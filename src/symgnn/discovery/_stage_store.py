@@ -41,11 +41,11 @@ class StageStore:
 
     def read(self) -> None:
         """The steps of an earlier search of the same data with the same seed and code."""
-        if self.path is None:
+        if self.path is None or not self.path.exists():
             return
         found = read_json(self.path)
-        if found is None:
-            return
+        if not isinstance(found, dict) or not isinstance(found.get("results"), dict):
+            raise ValueError(f"--resume: {self.path} is damaged; leave out --resume to begin anew")
         if found.get("key") != self.key:
             raise ValueError(
                 f"--resume: {self.path} is of other data, another seed or another version; leave "

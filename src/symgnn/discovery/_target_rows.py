@@ -21,7 +21,8 @@ MOST_ROWS = 800
 class TargetRows:
     """Targets `y [R, t]`, of mean 0 and variance 1; classes are columns of 0 and 1, standardised.
 
-    For vectors, `y` `[R, n]` is divided by its root mean square and keeps its mean.
+    Of vectors, one or more in a row `[R, v n]`, each is divided by its root mean square and keeps
+    its mean.
     """
 
     place: str  # "graph", "node" or "edge"
@@ -77,10 +78,13 @@ def target_rows(graphs: Sequence[Data], task: Task, pack: Pack, generator: Gener
         y = y[:, y.any(0)]
     deviation = None
     if vectors:
-        deviation = float(y.square().mean().sqrt())
-        if deviation == 0:
-            raise ValueError("y: is 0 in all graphs; give targets that differ")
-        y = y / deviation
+        each = y.view(len(y), -1, pack.dimension)
+        sizes = each.square().mean((0, 2)).sqrt()  # of each vector in a row
+        if not bool((sizes > 0).all()):
+            same = "pos" if task.level == "coordinates" else "0"
+            raise ValueError(f"y: is {same} in all graphs; give targets that differ")
+        deviation = float(sizes[0]) if len(sizes) == 1 else None
+        y = (each / sizes.unsqueeze(1)).flatten(1)
     else:
         spread = (y - y.mean(0)).square().mean(0).sqrt()
         if not bool((spread > 1e-12 * y.abs().amax(0).clamp(min=1e-300)).any()):

@@ -7,6 +7,7 @@ others learn each component from coordinates on its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -38,30 +39,41 @@ VECTOR_RUNGS: dict[str, Symmetry] = {
 WEIGHTS, PRODUCTS = 48, 6
 
 
-def vector_losses(
+def vector_residuals(
     names: Sequence[str], pack: Pack, rows: TargetRows, seed: int, lengths: bool, folds: int
 ) -> Tensor:
-    """The squared error of each graph over the mean square of the targets, `[G]`.
+    """The targets minus their predictions on held-out graphs, `[R, v n]`.
 
     Args:
         names: Of :data:`VECTOR_RUNGS`, one or two that are read together.
         pack: The graphs.
-        rows: Vectors `[R, n]`.
+        rows: One or more vectors in a row, `[R, v n]`.
         seed: Of weights and folds.
         lengths: Whether vectors grow with the coordinates, as displacements do.
         folds: Of the cross-validation.
     """
-    y, n = rows.y, rows.y.shape[1]
+    n = pack.dimension
+    y = rows.y.view(len(rows.y), -1, n).transpose(1, 2).flatten(0, 1)  # [R n, v]
     fold = rows.folds(folds, seed).repeat_interleave(n)
-    grams = [torch.zeros(y.numel(), y.numel(), dtype=torch.float64)]
+    grams = [torch.zeros(len(y), len(y), dtype=torch.float64)]
     for name in names:
         if name != "no vector":
             parts = _grams(name, pack, rows, seed, lengths)
             grams = [one + part for one in grams for part in parts]
     if not bool(grams[0].any()):
-        return rows.per_graph(y.square().mean(1))
-    found = predictions(grams, y.reshape(-1, 1), fold, centred=False).view(-1, n)
-    return rows.per_graph((found - y).square().mean(1))
+        return rows.y
+    off = y - predictions(grams, y, fold, centred=False)
+    return off.view(len(rows.y), n, -1).transpose(1, 2).flatten(1)
+
+
+def turned(rows: TargetRows, linear: Tensor, lengths: bool) -> TargetRows:
+    """Vectors that go with the maps of their graphs."""
+    matrices = linear[rows.graph]
+    if not lengths:  # of a dilation, vectors keep their length
+        size = matrices.square().sum((1, 2)).div(matrices.shape[1]).sqrt()
+        matrices = matrices / size[:, None, None]
+    vectors = rows.y.view(len(rows.y), -1, matrices.shape[1])
+    return replace(rows, y=torch.einsum("rab,rvb->rva", matrices, vectors).flatten(1))
 
 
 def _grams(name: str, pack: Pack, rows: TargetRows, seed: int, lengths: bool) -> list[Tensor]:
