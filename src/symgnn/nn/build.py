@@ -12,7 +12,14 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from symgnn._argument_checks import check_count, check_positive, check_rate, closest, named
+from symgnn._argument_checks import (
+    check_count,
+    check_flag,
+    check_positive,
+    check_rate,
+    closest,
+    named,
+)
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.bases import bessel
@@ -167,7 +174,7 @@ def build(
             where there is one; for blocks whose edges read lengths, as those of "combined" do. The
             symmetry is the same.
         options: For the blocks, `separable=True` (angle updates of product form, at the price of
-            edges) with its `degree`, `basis` and `channels`, and `chiral=True` (nodes see
+            edges) with its `degree`, `basis`, `channels` and `tied`, and `chiral=True` (nodes see
             handedness), see :func:`symgnn.nn.variants.variant_of`; for a peer's network what it
             takes besides, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
@@ -485,10 +492,3 @@ _READ = {
 BUILD_OPTIONS = [
     name for name in inspect.signature(build).parameters if name not in ("architecture", "options")
 ]
-
-
-def check_flag(name: str, value: bool) -> bool:
-    """True or False."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: is {value!r}; give True or False")
-    return value
