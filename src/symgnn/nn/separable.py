@@ -198,7 +198,8 @@ class Separable(Form):
 
     def extra_repr(self) -> str:
         """The polynomial."""
-        return f"{super().extra_repr()}degree={self.degree}, basis={self.basis!r}{', tied' * self.tied}"
+        tied = ", tied" if self.tied else ""
+        return f"{super().extra_repr()}degree={self.degree}, basis={self.basis!r}{tied}"
 
 
 @dataclass(frozen=True)
