@@ -169,8 +169,10 @@ class Separable(Form):
 
     @property
     def bias(self) -> Tensor:
-        """The biases of g and h `[2 out]`."""
-        return torch.cat([each.bias for each in self.factors])
+        """The biases of g and h `[2 out]`, or `[out]` where they are tied."""
+        if self.second is None:
+            return self.first.bias
+        return torch.cat([self.first.bias, self.second.bias])
 
     def home(self, *values: Tensor) -> list[Tensor]:
         """Each input times its columns of g, of h or of both; the product as it is."""

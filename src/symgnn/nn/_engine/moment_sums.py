@@ -7,6 +7,8 @@ With g and h of each ray and features F,
 
 or, for the vertices with few rays, `B_pc = sum_jk K_pjk g_jc h_kc` with the matrices K of their
 pairs. :mod:`symgnn.nn._engine.star_sums` computes the same faster.
+
+Rows have g and h one after the other, `[.., 2 c]`, or one of them where they are the same, `[.., c]`.
 """
 
 from __future__ import annotations
@@ -107,16 +109,15 @@ def plain_sums(
     """The sums over all pairs of rays of each vertex, `[V, c]`."""
     rows, parts = plain_factors(table, on_rays, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
-    p = weights.gram.shape[0]
+    p, c = weights.gram.shape
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
-        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        g, h = halves(both, c)
         turned = torch.bmm(gram, h).unflatten(1, (g.shape[1], p))
         parts.append(((turned * g.unsqueeze(2)).sum(1) * weights.gram).sum(1))
     of_feature = repeated(weights.moment, layout.counts)
     for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
-        pairs = both.unflatten(2, (2, both.shape[2] // 2))
-        g, h = torch.bmm(of_rays.mT, both).unflatten(2, pairs.shape[2:]).unbind(2)
-        first, second = pairs.unbind(2)
+        g, h = halves(torch.bmm(of_rays.mT, both), c)
+        first, second = halves(both, c)
         alone = torch.bmm(of_self.mT, first * second)
         parts.append((g * h * of_feature).sum(1) - (alone * weights.own).sum(1))
     return torch.cat(parts)
@@ -132,18 +133,26 @@ def plain_sums_to_rays(
     """As :func:`plain_sums`, but over the second rays alone, `[P, c]`."""
     rows, parts = plain_factors(table, on_rays, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
-    p = weights.gram.shape[0]
+    p, c = weights.gram.shape
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
-        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        g, h = halves(both, c)
         turned = torch.bmm(gram, h).unflatten(1, (g.shape[1], p))
         parts.append((g * (turned * weights.gram).sum(2)).flatten(0, 1))
     of_feature = repeated(weights.moment, layout.counts)
     for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
-        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        g, h = halves(both, c)
         pairs = torch.bmm(of_rays, torch.bmm(of_rays.mT, h) * of_feature)
         alone = of_self @ weights.own
         parts.append((g * torch.addcmul(pairs, h, alone, value=-1)).flatten(0, 1))
     return torch.cat(parts)
+
+
+def halves(rows: Tensor, c: int) -> tuple[Tensor, Tensor]:
+    """The factors g and h, `[.., 2 c] -> [.., c]` each; both the same of `[.., c]`."""
+    if rows.shape[-1] == c:
+        return rows, rows
+    one, other = rows.unflatten(-1, (2, c)).unbind(-2)
+    return one, other
 
 
 def repeated(weight: Tensor, counts: tuple[int, ...]) -> Tensor:

@@ -32,6 +32,7 @@ from symgnn.nn._engine.moment_sums import (
     Geometry,
     Layout,
     Weights,
+    halves,
     plain_sums,
     plain_sums_to_rays,
     repeated,
@@ -86,8 +87,8 @@ class Moments:
         Args:
             form: With the polynomials Q.
             table: Of each node, what it adds to g and h as a vertex, then what it adds as a
-                neighbour, `[2 N, 2 c]`.
-            on_rays: What each ray adds, `[R, 2 c]`.
+                neighbour, `[2 N, 2 c]`; `[2 N, c]` where g and h are the same.
+            on_rays: What each ray adds, `[R, 2 c]` or `[R, c]`.
             to: "node" for the sum over j and k, `[N, c]`; "ray" for that over k, `[R, c]`.
             weight: What g and h of each ray are multiplied by, `[R, 1]`.
 
@@ -200,7 +201,7 @@ class Moments:
         there = torch.ones_like(vectors[:1])
         own = form.powers().to(table.dtype).T
         weights = repeated(own, tuple(counts(vectors.shape[0], form.degree, unit=False)))
-        g, h = rows.chunk(2, 1)
+        g, h = halves(rows, form.out)
         monomial = features(vectors, there, form.degree, unit=False).unsqueeze(2)
         moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.vertex.T) * weights.flatten()
         back = move(moments, rays.vertex).unflatten(1, weights.shape)

@@ -26,6 +26,7 @@ from symgnn.nn._engine.moment_sums import (
     Layout,
     Weights,
     gram_groups,
+    halves,
     moment_groups,
 )
 from symgnn.nn._engine.rows import plus_linear
@@ -34,8 +35,6 @@ from symgnn.nn._engine.values import lift
 #: The sums are worth it if there are at most so many times as many products of the numbers of a
 #: node, of two different ones twice, as there are channels.
 WORTH = 4
-#: The inputs of a term that is not read.
-NOT_READ = (None, None)
 
 
 class Narrow(NamedTuple):
@@ -44,16 +43,19 @@ class Narrow(NamedTuple):
     values: Tensor  # of each node as a neighbour, `[N, w]`
     first: Tensor  # W, `[c, w]`
     second: Tensor  # W', `[c, w]`
-    at_vertex: Tensor  # a and a' of each vertex, in the order of its star, `[V, 2 c]`
+    at_vertex: Tensor  # a and a' of each vertex, in the order of its star, `[V, 2 c]`; `[V, c]` if
+    # g and h are the same
 
 
 def narrow_factors(given: Given) -> Narrow | None:
     """The factors of an update of product form; None where nodes have too many numbers, or where
     rays have some of their own.
     """
-    c, terms = len(given.bias) // 2, list(zip(given.plan.node, given.node, strict=True))
-    at_vertex = [(term.inputs[:2], value) for term, value in terms if term.inputs[:2] != NOT_READ]
-    read = [(term.inputs[2:], value) for term, value in terms if term.inputs[2:] != NOT_READ]
+    terms = list(zip(given.plan.node, given.node, strict=True))
+    count = len(terms[0][0].inputs) // 2 if terms else 1  # of factors
+    c = len(given.bias) // count
+    at_vertex = [(term.inputs[:count], value) for term, value in terms if _any(term.inputs[:count])]
+    read = [(term.inputs[count:], value) for term, value in terms if _any(term.inputs[count:])]
     width = sum(value.shape[1] for _, value in read)
     if given.ray or not read or width * (width + 1) > WORTH * c:
         return None
@@ -62,20 +64,25 @@ def narrow_factors(given: Given) -> Narrow | None:
         table, vertex = graph_rows(given).to(kind), stars_of(given.topology).vertex
         table = lift(table, vertex) if table.dim() > 1 else table
         for places, value in at_vertex:
-            maps = torch.cat([_map(number, value, given, kind) for number in places])
+            maps = torch.cat([_map(number, value, given, c, kind) for number in places])
             table = plus_linear(table, lift(value, vertex), maps)
         values = torch.cat([value.to(kind) for _, value in read], 1)
         first, second = (
-            torch.cat([_map(places[half], value, given, kind) for places, value in read], 1)
-            for half in (0, 1)
+            torch.cat([_map(places[half], value, given, c, kind) for places, value in read], 1)
+            for half in (0, count - 1)
         )
     return Narrow(values, first, second, table.expand(len(vertex), -1))
 
 
-def _map(number: int | None, value: Tensor, given: Given, kind: torch.dtype) -> Tensor:
+def _any(places: tuple[int | None, ...]) -> bool:
+    """Whether a term is read at one of some places."""
+    return any(number is not None for number in places)
+
+
+def _map(number: int | None, value: Tensor, given: Given, c: int, kind: torch.dtype) -> Tensor:
     """The map of a value at a place `[c, w]`; 0 where it is not read."""
     if number is None:
-        return value.new_zeros(len(given.bias) // 2, value.shape[1], dtype=kind)
+        return value.new_zeros(c, value.shape[1], dtype=kind)
     return given.maps[number].to(kind)
 
 
@@ -119,6 +126,6 @@ def _weighed(products: Tensor, a: Tensor, coefficients: Tensor, given: Narrow) -
     linear = torch.cat([of_both, of_first, alone], -1).flatten(0, 1)
     c = coefficients.shape[1]
     of_one = (products[:, -1] @ linear).split(c, 1)
-    one, other = a.split(c, 1)
+    one, other = halves(a, c)
     found = torch.addmm(one * of_one[0], products.flatten(1), all)
     return found + other * torch.addcmul(of_one[1], one, of_one[2])

@@ -15,6 +15,8 @@ the vertex. Then no pass over the rays adds a: it adds a times the sum of F to t
     sum_j g_j h_j = sum_j b_j b'_j + a' G_0 + a H_0 - d a a'
 
 needs a product for each node in place of one for each ray, as the first feature is 1.
+
+Where g and h are the same, rows have one half, and the derivative by it is that by both, twice.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ def star_sums(
     """The sums over all pairs of rays of each vertex.
 
     Args:
-        table: Of each node, what it adds to g and h as a vertex, then as a neighbour, `[2 N, 2 c]`.
-        on_rays: What each ray adds, `[R, 2 c]`.
+        table: Of each node, what it adds to g and h as a vertex, then as a neighbour, `[2 N, w]`,
+            where w is 2 c, or c if g and h are the same.
+        on_rays: What each ray adds, `[R, w]`.
         geometry: What depends on the vectors of the rays.
         weights: The coefficients of the polynomials.
         layout: Where everything stands.
@@ -152,12 +155,12 @@ def _by_factors(
     grad: Tensor, rows: Tensor, total: Tensor, layout: Layout, moved: Tensor, on_rays: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The derivatives by what nodes and what rays add; `moved` is filled, and may be `rows`."""
-    stars, c = layout.stars, grad.shape[1]
-    twice = torch.cat([grad, grad], 1)
+    stars, c, width = layout.stars, grad.shape[1], rows.shape[1]
+    twice = torch.cat([grad, grad], 1) if width > c else 2 * grad
     row = vertex = 0
     for count, side in stars.sizes:
         here, out = slice(row, row + count * side), twice[vertex : vertex + count].unsqueeze(1)
-        shape = (count, side, 2 * c)
+        shape = (count, side, width)
         torch.mul(rows[here].view(shape), out, out=moved[here].view(shape))
         row, vertex = here.stop, vertex + count
     # F.embedding_bag in mode "sum" with include_last_offset, without its checks
@@ -176,13 +179,18 @@ def _take_off_equals(
         grad = torch.cat([torch.zeros_like(grad[:few]), grad[few:]])
     read = torch.embedding_bag(grad, stars.vertices, stars.ends, False, 0, False, None, True)[0]
     read *= weights.own
-    into = found.view(-1, 2, 2, c)[:, 1]
-    rows = table.reshape(-1, 2, 2, c)[:, 1]
-    into.addcmul_(rows.flip(1), read.unsqueeze(1), value=-1)
+    count = table.shape[1] // c
+    into, rows = (each.reshape(-1, 2, count, c)[:, 1] for each in (found, table))
+    into.addcmul_(rows.flip(1), read.unsqueeze(1), value=-2 / count)
 
 
 def _exchanged(rows: Tensor, c: int) -> Tensor:
-    return torch.cat([rows[..., c:], rows[..., :c]], -1)
+    return torch.cat([rows[..., c:], rows[..., :c]], -1) if rows.shape[-1] > c else rows
+
+
+def _product(rows: Tensor, c: int) -> Tensor:
+    """`g h`, `[.., w] -> [.., c]`."""
+    return rows[..., :c] * rows[..., -c:]
 
 
 class _Work:
@@ -202,9 +210,12 @@ class _Work:
         self.at_vertex = table.index_select(0, layout.stars.at_vertex)
         #: Whether S is 1 for all rays.
         self.unit = layout.ones
-        self.gram = torch.cat([weights.gram, weights.gram], 1)
-        self.moment = repeated(torch.cat([weights.moment] * 2, 1), layout.counts)
-        self.own = -torch.cat([weights.own, weights.own], 1)
+        count = table.shape[1] // self.c
+        self.gram = torch.cat([weights.gram] * count, 1)
+        self.moment = repeated(torch.cat([weights.moment] * count, 1), layout.counts)
+        self.own = -torch.cat([weights.own] * count, 1)
+        #: How often a derivative by g is also one by h.
+        self.twice = 2 // count
         #: Whether a and b are added apart.
         self.apart = layout.apart(on_rays)
         #: [V, 2 c], the moments G_0 and H_0 of the vertices with many rays.
@@ -234,9 +245,8 @@ class _Work:
         c, p = self.c, self.p
         features = self.geometry.features[tile.many].view(*tile.shape, -1)
         moments = torch.bmm(features.mT, both)
-        product = moments[..., :c] * moments[..., c:]
-        terms[:, :p] = torch.matmul(self.layout.degrees, product)
-        product = both[..., :c] * both[..., c:]
+        terms[:, :p] = torch.matmul(self.layout.degrees, _product(moments, c))
+        product = _product(both, c)
         if self.unit:
             torch.sum(product, 1, out=terms[:, p])
         else:
@@ -255,8 +265,7 @@ class _Work:
         moments = torch.bmm(features.mT, both)
         moments.addcmul_(sums.unsqueeze(2), a.unsqueeze(1))
         self.lowest[here] = moments[:, 0]
-        product = moments[..., :c] * moments[..., c:]
-        terms[:, : self.p] = torch.matmul(self.layout.degrees, product)
+        terms[:, : self.p] = torch.matmul(self.layout.degrees, _product(moments, c))
         if wanted:
             moments.mul_(self.moment)
             moments[:, 0].addcmul_(self.own, a)
@@ -268,15 +277,15 @@ class _Work:
         of Z.
         """
         stars, c, few = self.layout.stars, self.c, self.layout.few_vertices
-        b = self.table.reshape(-1, 2, 2, c)[:, 1]
-        squares, where = b[:, 0] * b[:, 1], (stars.neighbours, stars.starts)
+        b = self.table.reshape(-1, 2, self.table.shape[1])[:, 1]
+        squares, where = _product(b, c), (stars.neighbours, stars.starts)
         sums = torch.embedding_bag(squares, *where, False, 0, False, None, True)[0]
         a, lowest = self.at_vertex[few:], self.lowest
         # of the neighbours alone
         lowest = lowest.addcmul_(self.layout.sums[:, :1], a, value=-1)
-        one, other = a.split(c, 1)
+        one, other = a[:, :c], a[:, -c:]
         torch.addcmul(sums[few:], other, lowest[:, :c], out=terms)
-        terms.addcmul_(one, lowest[:, c:])
+        terms.addcmul_(one, lowest[:, -c:])
         terms.addcmul_(one * other, self.layout.sums[:, :1])
         if total is not None:
             total.addcmul_(self.own, lowest)
@@ -286,7 +295,7 @@ class _Work:
         c = self.c
         gram = self.geometry.grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
         turned = torch.bmm(gram, both).unflatten(1, (tile.side, self.p))
-        product = turned[..., c:] * both[..., :c].unsqueeze(2)
+        product = turned[..., -c:] * both[..., :c].unsqueeze(2)
         torch.sum(product, 1, out=terms[:, : self.p])
         if wanted:
             torch.sum(turned.mul_(self.gram), 2, out=both)
@@ -295,9 +304,9 @@ class _Work:
         """The derivatives by K, F and S."""
         c, given = self.c, self.geometry
         grams, features, own = map(torch.empty_like, given)
-        for tile in _tiles(self.layout, 2 * c):
+        for tile in _tiles(self.layout, self.table.shape[1]):
             out, both = grad[tile.vertices].unsqueeze(1), self.factors(tile)
-            g, h = both[..., :c], both[..., c:]
+            g, h = both[..., :c], both[..., -c:]
             if tile.few:
                 change = (out * self.weights.gram).unsqueeze(1) * g.unsqueeze(2)
                 into = grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
@@ -307,7 +316,7 @@ class _Work:
                 of_rays = given.features[tile.many].view(*tile.shape, -1)
                 moments = torch.bmm(of_rays.mT, both)
                 moments = _exchanged(moments, c).mul_(self.moment)
-                moments.unflatten(2, (2, c)).mul_(out.unsqueeze(2))
+                moments.unflatten(2, (-1, c)).mul_(self.twice * out.unsqueeze(2))
                 torch.bmm(both, moments.mT, out=features[tile.many].view(*tile.shape, -1))
             if wanted[2]:
                 change = (g * h).mul_(out).flatten(0, 1)
