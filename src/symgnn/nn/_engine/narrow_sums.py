@@ -91,16 +91,18 @@ def narrow_sums(given: Narrow, geometry: Geometry, weights: Weights, layout: Lay
     stars = layout.stars
     rows = lift(F.pad(given.values, (0, 1), value=1.0), stars.neighbour)
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
-    few, p = layout.few_vertices, weights.gram.shape[0]
+    few, p = layout.few_vertices, weights.few.shape[0]
     a, parts = given.at_vertex, []
     if layout.few:
         grams = gram_groups(of_few, geometry.grams, p, layout.few)
-        found = torch.cat([torch.bmm(v.mT, (k @ v).view(*v.shape[:2], -1)) for v, k in grams])
-        parts.append(_weighed(found, a[:few], weights.gram, given))
+        found = torch.cat(
+            [torch.bmm(v.mT, torch.bmm(k.mT, v).view(*v.shape[:2], -1)) for v, k in grams]
+        )
+        parts.append(_weighed(found, a[:few], weights.few, given))
     if layout.many:
         groups = moment_groups(of_many, geometry, layout.many)
         found = torch.cat([_products(*each, layout.counts) for each in groups])
-        parts.append(_weighed(found, a[few:], torch.cat([weights.moment, -weights.own]), given))
+        parts.append(_weighed(found, a[few:], weights.many, given))
     return torch.cat(parts)
 
 

@@ -3,7 +3,7 @@
 The derivative of a vertex's sum `out_c` by a factor of its rays is the derivative of `out_c` times
 a row that does not depend on it,
 
-    Z_j = (sum_m F_jm w_m H_m - o_j h_j,  sum_m F_jm w_m G_m - o_j g_j),
+    Z_j = (sum_m F_jm w_m H_m + o_j h_j,  sum_m F_jm w_m G_m + o_j g_j),
 
 so Z is computed in the forward pass, while the moments G and H are in the cache, and the backward
 pass multiplies and sums. Rows of Z stand as those of `[g, h]` do, hence with halves exchanged.
@@ -63,7 +63,7 @@ class _Tile(NamedTuple):
     vertices: slice
     rows: slice  # among all rows
     many: slice  # of vertices with many rays: among theirs
-    grams: slice  # of vertices with few rays: among the numbers of theirs
+    grams: slice  # of vertices with few rays: among the pairs of theirs
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,7 +82,7 @@ def _tiles(layout: Layout, width: int) -> Iterator[_Tile]:
         for start in range(0, vertices, each):
             count = min(each, vertices - start)
             rows = slice(row, row + count * side)
-            squares = slice(gram, gram + (count * p * side * side if few else 0))
+            squares = slice(gram, gram + (count * side * side if few else 0))
             many = slice(rows.start - few_rows, rows.stop - few_rows)
             here = slice(vertex, vertex + count)
             yield _Tile(side, few, stars.padded[number], here, rows, many, squares)
@@ -92,11 +92,11 @@ def _tiles(layout: Layout, width: int) -> Iterator[_Tile]:
 class _StarSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, on_rays: Tensor | None, *rest: Any) -> Tensor:
-        geometry, weights, layout = Geometry(*rest[:3]), Weights(*rest[3:6]), rest[6]
+        geometry, weights, layout = Geometry(*rest[:3]), Weights(*rest[3:5]), rest[5]
         work = _Work(table, on_rays, geometry, weights, layout)
-        stars, (p, c), width = layout.stars, weights.gram.shape, table.shape[1]
+        stars, (p, c), width = layout.stars, weights.few.shape, table.shape[1]
         vertices, few = stars.at_vertex.shape[0], layout.few_vertices
-        terms = table.new_empty(vertices, p + weights.own.shape[0], c)
+        terms = table.new_empty(vertices, max(p, weights.many.shape[0]), c)
         wanted = any(ctx.needs_input_grad[:2])
         rows = table.new_empty(stars.rows, width) if wanted else None
         total = table.new_empty(vertices, width) if wanted else None
@@ -116,38 +116,37 @@ class _StarSums(torch.autograd.Function):
         if work.apart and few < vertices:
             work.equals(terms[few:, p], None if total is None else total[few:])
         ctx.layout = layout
-        ctx.save_for_backward(table, on_rays, *rest[:6], terms, rows, total)
+        ctx.save_for_backward(table, on_rays, *rest[:5], terms, rows, total)
         parts = []
         if few:
-            parts.append((terms[:few, :p] * weights.gram).sum(1))
+            parts.append((terms[:few, :p] * weights.few).sum(1))
         if few < vertices:
-            parts.append((terms[few:] * torch.cat([weights.moment, -weights.own])).sum(1))
+            parts.append((terms[few:] * weights.many).sum(1))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
         table, on_rays, *rest, terms, rows, total = ctx.saved_tensors
-        geometry, weights, layout = Geometry(*rest[:3]), Weights(*rest[3:6]), ctx.layout
+        geometry, weights, layout = Geometry(*rest[:3]), Weights(*rest[3:5]), ctx.layout
         given, wanted = (table, on_rays, *rest), ctx.needs_input_grad
         if torch.is_grad_enabled():  # for a second derivative
             return (*_again(given, layout, grad, wanted), None)
-        found: list[Tensor | None] = [None] * 8
+        found: list[Tensor | None] = [None] * 7
         grad = grad.contiguous()
         if rows is not None:
             moved = torch.empty_like(rows) if keeps_graph() else rows
             of_table, of_rays = _by_factors(grad, rows, total, layout, moved, on_rays is not None)
             if layout.apart(on_rays):
-                _take_off_equals(of_table, grad, table, weights, layout)
+                _add_equals(of_table, grad, table, weights, layout)
             found[:2] = of_table, of_rays
         if any(wanted[2:5]):
             work = _Work(table, on_rays, geometry, weights, layout)
             found[2:5] = work.by_geometry(grad, wanted[2:5])
-        few, p = layout.few_vertices, weights.gram.shape[0]
+        few, p = layout.few_vertices, weights.few.shape[0]
         if wanted[5]:
             found[5] = (terms[:few, :p] * grad[:few].unsqueeze(1)).sum(0)
-        if wanted[6] or wanted[7]:
-            by_weight = (terms[few:] * grad[few:].unsqueeze(1)).sum(0)
-            found[6], found[7] = by_weight[:p], -by_weight[p:]
+        if wanted[6]:
+            found[6] = (terms[few:] * grad[few:].unsqueeze(1)).sum(0)
         return (*(each if want else None for each, want in zip(found, wanted, strict=False)), None)
 
 
@@ -170,18 +169,18 @@ def _by_factors(
     return _exchanged(found, c), of_rays
 
 
-def _take_off_equals(
+def _add_equals(
     found: Tensor, grad: Tensor, table: Tensor, weights: Weights, layout: Layout
 ) -> None:
-    """Subtract the derivative of the products `b_j b'_j` of pairs of equals by the table."""
+    """Add the derivative of the products `b_j b'_j` of pairs of equals by the table."""
     stars, few, c = layout.stars, layout.few_vertices, grad.shape[1]
     if few:
         grad = torch.cat([torch.zeros_like(grad[:few]), grad[few:]])
     read = torch.embedding_bag(grad, stars.vertices, stars.ends, False, 0, False, None, True)[0]
-    read *= weights.own
+    read *= weights.many[-1:]
     count = table.shape[1] // c
     into, rows = (each.reshape(-1, 2, count, c)[:, 1] for each in (found, table))
-    into.addcmul_(rows.flip(1), read.unsqueeze(1), value=-2 / count)
+    into.addcmul_(rows.flip(1), read.unsqueeze(1), value=2 / count)
 
 
 def _exchanged(rows: Tensor, c: int) -> Tensor:
@@ -206,14 +205,15 @@ class _Work:
     ) -> None:
         self.table, self.on_rays, self.layout = table, on_rays, layout
         self.geometry, self.weights = geometry, weights
-        self.p, self.c = weights.gram.shape
+        self.p, self.c = weights.few.shape
         self.at_vertex = table.index_select(0, layout.stars.at_vertex)
         #: Whether S is 1 for all rays.
         self.unit = layout.ones
         count = table.shape[1] // self.c
-        self.gram = torch.cat([weights.gram] * count, 1)
-        self.moment = repeated(torch.cat([weights.moment] * count, 1), layout.counts)
-        self.own = -torch.cat([weights.own] * count, 1)
+        few, many = (torch.cat([each, each], 1) if count > 1 else each for each in weights)
+        self.gram, self.own = few, many[self.p :]
+        if layout.many:
+            self.moment = repeated(many[: self.p], layout.counts)
         #: How often a derivative by g is also one by h.
         self.twice = 2 // count
         #: Whether a and b are added apart.
@@ -257,7 +257,7 @@ class _Work:
             both.baddbmm_(features, moments.mul_(self.moment))
 
     def by_moments_of_nodes(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> Tensor:
-        """B of vertices with many rays, from b and a; b becomes Z, but for `-o_j b_j`."""
+        """B of vertices with many rays, from b and a; b becomes Z, but for `o_j b_j`."""
         c, few = self.c, self.layout.few_vertices
         here = slice(tile.vertices.start - few, tile.vertices.stop - few)
         a, sums = self.at_vertex[tile.vertices], self.layout.sums[here]
@@ -273,7 +273,7 @@ class _Work:
         return both
 
     def equals(self, terms: Tensor, total: Tensor | None) -> None:
-        """The pairs of equals of vertices with many rays `[V, c]`, and what they take off the sums
+        """The pairs of equals of vertices with many rays `[V, c]`, and what they add to the sums
         of Z.
         """
         stars, c, few = self.layout.stars, self.c, self.layout.few_vertices
@@ -293,8 +293,8 @@ class _Work:
     def by_pairs(self, tile: _Tile, both: Tensor, terms: Tensor, wanted: bool) -> None:
         """B of vertices with few rays; their factors become Z."""
         c = self.c
-        gram = self.geometry.grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
-        turned = torch.bmm(gram, both).unflatten(1, (tile.side, self.p))
+        gram = self.geometry.grams[tile.grams].view(*tile.shape, tile.side * self.p)
+        turned = torch.bmm(gram.mT, both).unflatten(1, (tile.side, self.p))
         product = turned[..., -c:] * both[..., :c].unsqueeze(2)
         torch.sum(product, 1, out=terms[:, : self.p])
         if wanted:
@@ -308,9 +308,9 @@ class _Work:
             out, both = grad[tile.vertices].unsqueeze(1), self.factors(tile)
             g, h = both[..., :c], both[..., -c:]
             if tile.few:
-                change = (out * self.weights.gram).unsqueeze(1) * g.unsqueeze(2)
-                into = grams[tile.grams].view(tile.shape[0], tile.side * self.p, tile.side)
-                torch.bmm(change.flatten(1, 2), h.mT, out=into)
+                change = (out * self.weights.few).unsqueeze(1) * h.unsqueeze(2)
+                into = grams[tile.grams].view(*tile.shape, tile.side * self.p)
+                torch.bmm(g, change.flatten(1, 2).mT, out=into)
                 continue
             if wanted[1]:
                 of_rays = given.features[tile.many].view(*tile.shape, -1)
@@ -320,7 +320,7 @@ class _Work:
                 torch.bmm(both, moments.mT, out=features[tile.many].view(*tile.shape, -1))
             if wanted[2]:
                 change = (g * h).mul_(out).flatten(0, 1)
-                torch.mm(change, self.weights.own.T, out=own[tile.many]).neg_()
+                torch.mm(change, self.weights.many[self.p :].T, out=own[tile.many])
         return [grams, features, own]
 
 
