@@ -8,7 +8,7 @@ With g and h of each ray and features F,
 or, for the vertices with few rays, `B_pc = sum_jk K_pjk g_jc h_kc` with the matrices K of their
 pairs. :mod:`symgnn.nn._engine.star_sums` computes the same faster.
 
-Rows have g and h one after the other, `[.., 2 c]`, or one of them where they are the same, `[.., c]`.
+Rows have g and h one after the other, `[.., 2 c]`, or one of the two where they are the same.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from symgnn.nn._engine.moment_sums import (
     repeated,
 )
 from symgnn.nn._engine.monomials import constant, counts, features, powers
-from symgnn.nn._engine.narrow_sums import Narrow, narrow_sums
+from symgnn.nn._engine.narrow_sums import Narrow, equal_sums, narrow_sums
 from symgnn.nn._engine.rows import kept, move
 from symgnn.nn._engine.star_sums import star_sums
 from symgnn.nn._engine.torch_private import may_branch_on_values
@@ -117,15 +117,24 @@ class Moments:
             total = sums(table, on_rays, geometry, weights, layout)
             return total.new_zeros(nodes, form.out).index_copy(0, stars.vertex, total)
 
-    def narrow_product(self, form: Separable, given: Narrow, weight: Tensor | None) -> Tensor:
-        """As :meth:`product` to nodes, of the factors of nodes that have few numbers."""
-        with torch.autocast(given.values.device.type, enabled=False):
-            stars, kind = stars_of(self.topology), given.values.dtype
-            out = given.values.new_zeros(self.topology.num_nodes, form.out)
+    def narrow_product(
+        self, form: Separable, given: Narrow | Tensor, weight: Tensor | None
+    ) -> Tensor:
+        """As :meth:`product` to nodes, of the factors of nodes that have few numbers, or of the
+        factors `[2 c]` or `[c]` that all rays have.
+        """
+        like = given if isinstance(given, Tensor) else given.values
+        with torch.autocast(like.device.type, enabled=False):
+            stars = stars_of(self.topology)
+            out = like.new_zeros(self.topology.num_nodes, form.out)
             if not stars.sizes:
                 return out
-            geometry, layout = self.made(form, kind, weight)
-            total = narrow_sums(given, geometry, self.weights(form, kind, layout), layout)
+            geometry, layout = self.made(form, like.dtype, weight)
+            weights = self.weights(form, like.dtype, layout)
+            if isinstance(given, Tensor):
+                total = equal_sums(given, geometry, weights, layout)
+            else:
+                total = narrow_sums(given, geometry, weights, layout)
             return out.index_copy(0, stars.vertex, total)
 
     def made(
@@ -197,7 +206,7 @@ class Moments:
         return torch.stack(polynomials(t, form.degree, form.basis), 1) * pairs.unsqueeze(1)
 
     def weights(self, form: Separable, dtype: torch.dtype, layout: Layout) -> Weights:
-        """The coefficients of the polynomials in each basis; of no vertices, without derivatives."""
+        """The coefficients of the polynomials in each basis."""
         coefficients = form.coefficients.to(dtype).T
         few = coefficients if layout.few else coefficients.detach()
         if not layout.many:

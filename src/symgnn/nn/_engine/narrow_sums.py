@@ -7,7 +7,8 @@ With g_j = W v_j + a and h_k = W' v_k + a', where a and a' belong to the vertex,
 where Y = sum_jk K_jk v_j v_k, y and y_0 are the blocks of the same sum over the vectors (v_j, 1).
 So the rays are summed before any weight acts, in the few numbers of a node and not in as many as
 there are channels, and there is one such sum for each polynomial of the angle. A first layer, whose
-nodes have their features alone, costs little beside its nodes.
+nodes have their features alone, costs little beside its nodes. Where all nodes are alike, as those
+without features are, all rays have the same factors, and the sums are `g_c h_c sum_jk K_jk`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32
 from symgnn.graphs.stars import stars_of
-from symgnn.nn._engine.first_half import Given, graph_rows
+from symgnn.nn._engine.first_half import Given, beneath, graph_rows
 from symgnn.nn._engine.moment_sums import (
     Geometry,
     Layout,
@@ -72,6 +73,45 @@ def narrow_factors(given: Given) -> Narrow | None:
             for half in (0, count - 1)
         )
     return Narrow(values, first, second, table.expand(len(vertex), -1))
+
+
+def equal_factors(given: Given) -> Tensor | None:
+    """The factors g and h that all rays have `[2 c]`, or `[c]` if they are the same; None where
+    nodes may differ, or where rays or graphs have numbers of their own.
+    """
+    alike = all(value.stride(0) == 0 for value in given.node)  # one row, seen by all nodes
+    if given.ray or given.graph or not given.node or not alike:
+        return None
+    with torch.autocast(given.bias.device.type, enabled=False):
+        found = at_least_float32(given.bias)
+        for term, value in zip(given.plan.node, given.node, strict=True):
+            rows = beneath(term, given.maps).to(found.dtype) @ value[0].to(found.dtype)
+            found = found + rows.unflatten(0, (2, -1)).sum(0)
+    return found
+
+
+def equal_sums(both: Tensor, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
+    """The sums over all pairs of rays of each vertex, where all rays have the factors `both`."""
+    parts, (p, c) = [], weights.few.shape
+    if layout.few:
+        grams = geometry.grams.split([vertices * side**2 for vertices, side in layout.few])
+        pairs = zip(grams, layout.few, strict=True)
+        parts.append(torch.cat([k.view(size[0], -1, p).sum(1) for k, size in pairs]) @ weights.few)
+    if layout.many:
+        places = [vertices * side for vertices, side in layout.many]
+        moments, equals = (
+            torch.cat(
+                [
+                    each.unflatten(0, size).sum(1)
+                    for each, size in zip(rows.split(places), layout.many, strict=True)
+                ]
+            )
+            for rows in (geometry.features, geometry.own)
+        )
+        squares = moments.square() @ layout.degrees.T
+        parts.append(torch.cat([squares, equals], 1) @ weights.many)
+    g, h = halves(both, c)
+    return (parts[0] if len(parts) == 1 else torch.cat(parts)) * (g * h)
 
 
 def _any(places: tuple[int | None, ...]) -> bool:
