@@ -73,7 +73,7 @@ class Moments:
     def unit(self) -> bool:
         """Whether all vectors are known to have length 1."""
         known = self.may_be_unit and may_branch_on_values(self.vectors)
-        return known and not bool((self.vectors.detach().square().sum(1) < 0.5).any())
+        return known and bool(self.vectors.detach().any(1).all())
 
     def product(
         self,
@@ -203,7 +203,7 @@ class Moments:
             split = zip(layout.few, weight.split(places), strict=True)
             both = [each.view(*size, 1) * each.view(size[0], 1, size[1]) for size, each in split]
             pairs = pairs * _joined([each.flatten() for each in both])
-        return torch.stack(polynomials(t, form.degree, form.basis), 1) * pairs.unsqueeze(1)
+        return torch.stack(polynomials(t, form.degree, form.basis, pairs), 1)
 
     def weights(self, form: Separable, dtype: torch.dtype, layout: Layout) -> Weights:
         """The coefficients of the polynomials in each basis."""
