@@ -22,9 +22,9 @@ FINDING = (
     "A sum over the pairs of d neighbours is an inner product of moments, at a cost that grows as "
     "d and not as its square: the more neighbours, the more AGN's MLP loses against it. Beside DGN "
     "it adds two products of matrices for each ray in every layer but the first, with as many "
-    "channels as other values have numbers; fewer channels add less, and so do rays that are mapped "
-    "by the same weights (tied). In a first layer whose nodes have few features, sums over rays are "
-    "of these."
+    "channels as other values have numbers; fewer channels add less, and so do rays that are "
+    "mapped by the same weights (tied). In a first layer whose nodes have few features, sums over "
+    "rays are of these."
 )
 #: As in the paper's networks: embeddings of 32 numbers, hidden layers of 64.
 WIDTHS = {"hidden": 32, "mlp_hidden": 64}
