@@ -24,32 +24,34 @@ from separable import HOMO, MEV, TRIALS, _graphs, learn
 from symgnn.data import load
 from symgnn.progress import bar
 
-CHANNELS = (32, 24, 16)
-SEEDS = 10
+#: The networks that are compared, each with the first, by the options that they have.
+CHANNELS: dict[str, dict[str, Any]] = {str(count): {"channels": count} for count in (32, 24, 16)}
+SEEDS = range(10)
 
 
-def verdicts(rows: dict[int, list[float]], higher: bool) -> dict[str, Any]:
-    """The paired differences to the most channels, positive where fewer are better."""
+def verdicts(rows: dict[str, list[float]], higher: bool) -> dict[str, Any]:
+    """The paired differences to the first network, positive where another is better."""
     sign, found = 1.0 if higher else -1.0, {}
-    for channels in CHANNELS[1:]:
-        gains = [sign * (a - b) for a, b in zip(rows[channels], rows[CHANNELS[0]], strict=False)]
+    first, *others = rows
+    for name in others:
+        gains = [sign * (a - b) for a, b in zip(rows[name], rows[first], strict=False)]
         if len(gains) > 1:
             error = stdev(gains) / len(gains) ** 0.5
             enough = mean(gains) >= -2 * error
-            found[channels] = {"gain": mean(gains), "standard error": error, "enough": enough}
+            found[name] = {"gain": mean(gains), "standard error": error, "enough": enough}
     return found
 
 
-def main() -> None:
-    """Run all trials, and keep each result as it comes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def compare(about: str | None, networks: dict[str, dict[str, Any]], seeds: range) -> None:
+    """Run all trials of some variants of AGN-separable, and keep each result as it comes."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {}
-    total, done = len(TRIALS) * SEEDS * len(CHANNELS), 0
+    total, done = len(TRIALS) * len(seeds) * len(networks), 0
     with bar("trials", show=True) as show:
         for name, trial in TRIALS.items():
             splits = load(
@@ -57,23 +59,23 @@ def main() -> None:
             )
             train, test = (_graphs(each) for each in (splits.train, splits.test))
             factor = splits.about["std"][HOMO] * MEV if name == "qm9" else 1.0
-            rows: dict[int, list[float]] = {channels: [] for channels in CHANNELS}
-            for seed in range(SEEDS):
-                for channels in CHANNELS:
-                    block = {"architecture": "agn-separable", "channels": channels}
+            rows: dict[str, list[float]] = {name: [] for name in networks}
+            for seed in seeds:
+                for variant, given in networks.items():
+                    block = {"architecture": "agn-separable", **given}
                     found = learn(block, trial, train, test, seed, None)
-                    rows[channels].append(factor * found["value"])
+                    rows[variant].append(factor * found["value"])
                     done += 1
                     if show is not None:
                         show(done, total)
-                about = {"unit": trial.unit, "values": rows, "means": _means(rows)}
-                results[name] = {**about, "gains": verdicts(rows, trial.higher)}
+                known = {"unit": trial.unit, "values": rows, "means": _means(rows)}
+                results[name] = {**known, "gains": verdicts(rows, trial.higher)}
                 options.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def _means(rows: dict[int, list[float]]) -> dict[int, float]:
-    return {channels: mean(values) for channels, values in rows.items()}
+def _means(rows: dict[str, list[float]]) -> dict[str, float]:
+    return {name: mean(values) for name, values in rows.items()}
 
 
 if __name__ == "__main__":
-    main()
+    compare(__doc__, CHANNELS, SEEDS)

@@ -144,3 +144,10 @@ def check_at_least(name: str, value: Any, least: float, hint: str = "") -> float
 
 def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: is {value!r}; give True or False")
+    return value

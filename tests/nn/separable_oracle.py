@@ -99,7 +99,8 @@ class SeparableOracle(Oracle):
         degree = phi.coefficients.shape[1] - 1
         q = sum(phi.coefficients[:, p] * polynomials(p, t) for p in range(degree + 1))
         g = phi.first.weight @ self.read(s, i, j) + phi.first.bias
-        h = phi.second.weight @ self.read(s, i, k) + phi.second.bias
+        second = phi.first if phi.tied else phi.second
+        h = second.weight @ self.read(s, i, k) + second.bias
         return g * h * q
 
     def read(self, s: State, i: int, j: int) -> Tensor:

@@ -6,6 +6,7 @@ Values and first derivatives by all parameters, coordinates and features agree w
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,12 @@ from symgnn.nn.variants import SEPARABLE, variant_of
 
 TOLERANCE = 1e-10
 NAMES = sorted(SEPARABLE)
+#: Whether nodes read handedness, and whether both rays are mapped by the same weights.
+SWITCHES = pytest.mark.parametrize(
+    ("chiral", "tied"),
+    [(False, False), (True, False), (False, True)],
+    ids=["plain", "chiral", "tied"],
+)
 DEGENERATE = ["multigraph", "directed", "isolated+pair+single", "star+loop", "wheel", "edgeless"]
 
 
@@ -37,6 +44,7 @@ class Product(Case):
     degree: int = 3
     basis: str = "chebyshev"
     chiral: bool = False
+    tied: bool = False
     engine: str = "fast"
 
     def model(self) -> Model:
@@ -59,6 +67,7 @@ class Product(Case):
             degree=self.degree,
             basis=self.basis,
             chiral=self.chiral,
+            tied=self.tied,
         ).double()
         random = torch.Generator().manual_seed(self.seed)
         gain = 0.5 if "sum" in str(self.aggregation) else 1.0
@@ -95,10 +104,11 @@ def test_all_blocks_with_angle_updates_have_a_separable_version() -> None:
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "mean"])
-@pytest.mark.parametrize("chiral", [False, True])
+@SWITCHES
 @pytest.mark.parametrize("name", NAMES)
-def test_blocks(name: str, chiral: bool, aggregation: str) -> None:
-    expected = check(Product(name, aggregation, graph="multigraph", chiral=chiral, seed=3))
+def test_blocks(name: str, chiral: bool, tied: bool, aggregation: str) -> None:
+    case = Product(name, aggregation, graph="multigraph", chiral=chiral, tied=tied, seed=3)
+    expected = check(case)
     assert not {key for key, g in expected.items() if not g.abs().max() > 0}
 
 
@@ -108,7 +118,8 @@ def test_degrees_and_dimensions(dimension: int, degree: int) -> None:
     name = NAMES[(dimension + degree) % len(NAMES)]
     basis = ("chebyshev", "legendre")[degree % 2]
     case = Product(name, "sum", graph="wheel", layers=1, basis=basis, degree=degree)
-    check(replace(case, dimension=dimension, chiral=dimension < 5 and degree == 1))
+    tied = (dimension + degree) // 2 % 2 == 1
+    check(replace(case, dimension=dimension, chiral=dimension < 5 and degree == 1, tied=tied))
 
 
 @pytest.mark.parametrize("name", ["agn-separable", "agn-to-edges-separable", "cgn-separable"])
@@ -124,11 +135,12 @@ def test_tasks_and_moving_coordinates(name: str, task: str) -> None:
     check(Product(name, "mean", task, psi, "small+isolated", seed=5))
 
 
-@pytest.mark.parametrize("chiral", [False, True])
+@SWITCHES
 @pytest.mark.parametrize("name", NAMES)
-def test_second_derivatives(name: str, chiral: bool) -> None:
+def test_second_derivatives(name: str, chiral: bool, tied: bool) -> None:
     """The derivatives of a squared force by everything, as training on forces takes them."""
     case = Product(name, "mean", graph="wheel", layers=1, node=1, edge=1, u=0, chiral=chiral)
+    case = replace(case, tied=tied, seed=2 if tied else case.seed)
     model, data = case.model(), case.data()
     plain = build_like(case, model, engine="reference")
 
@@ -168,21 +180,22 @@ def test_no_angle_is_listed(name: str) -> None:
     assert torch.equal(model(data), bare)
 
 
-@pytest.mark.parametrize("chiral", [False, True])
+@SWITCHES
 @pytest.mark.parametrize("name", NAMES)
-def test_chunks(name: str, chiral: bool) -> None:
-    case = Product(name, "sum", graph="multigraph+wheel", chiral=chiral)
+def test_chunks(name: str, chiral: bool, tied: bool) -> None:
+    case = Product(name, "sum", graph="multigraph+wheel", chiral=chiral, tied=tied)
     model, data = case.model(), case.data()
     parts = build_like(case, model, chunk=3)
     error, where = disagreement(results(parts, parts, data), results(model, model, data))
     assert error < 1e-12, where
 
 
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("place", ["coincident", "neighbours at one place", "collinear", "far"])
-def test_degenerate_geometry(name: str, place: str) -> None:
+def test_degenerate_geometry(name: str, place: str, tied: bool) -> None:
     """All as in the loops; second derivatives are finite."""
-    case = Product(name, "sum", graph="wheel", layers=1, chiral=True)
+    case = Product(name, "sum", graph="wheel", layers=1, chiral=True, tied=tied)
     data = case.data()
     with torch.no_grad():
         if place == "coincident":
@@ -236,11 +249,12 @@ def test_periodic_cells() -> None:
         assert torch.allclose(build_like(case, model, engine="reference")(big), many, rtol=1e-12)
 
 
-@pytest.mark.parametrize("chiral", [False, True])
+@pytest.mark.parametrize("features", [0, 2])
+@SWITCHES
 @pytest.mark.parametrize("name", NAMES)
-def test_vmap_over_initialisations(name: str, chiral: bool) -> None:
+def test_vmap_over_initialisations(name: str, chiral: bool, tied: bool, features: int) -> None:
     """As `train.Ensemble` runs them: outputs and gradients as one by one."""
-    case = Product(name, "sum", graph="multigraph", chiral=chiral, u=0)
+    case = Product(name, "sum", graph="multigraph", chiral=chiral, tied=tied, node=features, u=0)
     models = [replace(case, seed=seed).model() for seed in range(3)]
     data = case.data()
     data.topology = models[0].topology(data)
@@ -260,9 +274,10 @@ def test_vmap_over_initialisations(name: str, chiral: bool) -> None:
             assert (found[key][k] - wanted).abs().max() < 1e-10 * scale.clamp(min=1), key
 
 
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", ["agn-separable", "agn-to-edges-separable", "cgn-separable"])
-def test_export(name: str, tmp_path: Path) -> None:
-    case = Product(name, "sum", graph="wheel+small", chiral=True)
+def test_export(name: str, tied: bool, tmp_path: Path) -> None:
+    case = Product(name, "sum", graph="wheel+small", chiral=True, tied=tied)
     model, data = case.model(), case.data()
     program = export(model, data)
     torch.export.save(program, tmp_path / "model.pt2")
@@ -276,9 +291,10 @@ def test_export(name: str, tmp_path: Path) -> None:
 
 
 @COMPILES
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", ["agn-separable", "agn-to-edges-separable", "cgn-separable"])
-def test_compile(name: str) -> None:
-    case = Product(name, "sum", graph="multigraph", chiral=True)
+def test_compile(name: str, tied: bool) -> None:
+    case = Product(name, "sum", graph="multigraph", chiral=True, tied=tied)
     model, data = case.model(), case.data()
     data.topology = model.topology(data)
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
@@ -288,8 +304,8 @@ def test_compile(name: str) -> None:
 
 def test_autocast() -> None:
     """Sums over angles stay in single precision, so that little is lost."""
-    for name in NAMES:
-        case = Product(name, "mean", graph="wheel", chiral=True)
+    for name, tied in itertools.product(NAMES, (False, True)):
+        case = Product(name, "mean", graph="wheel", chiral=True, tied=tied)
         model = case.model().float()
         data = case.data().apply(lambda t: t.detach().float() if t.is_floating_point() else t)
         exact = model(data)
@@ -336,6 +352,9 @@ def test_a_layer_for_pyg() -> None:
         ({"architecture": "agn", "degree": 2}, "pass separable=True"),
         ({"architecture": "agn", "separable": 1}, "separable: is 1; give True or False"),
         ({"architecture": "agn", "chiral": True}, "pass dimension=3"),
+        ({"architecture": "agn", "tied": True}, "tied: is True, but AGN is not separable"),
+        ({"architecture": "agn-separable", "tied": 1}, "tied: is 1; give True or False"),
+        ({"architecture": "dimenet-separable", "tied": True}, "are read for different inputs"),
         (
             {"architecture": AGN.replace(angle=[a, cosine], forms={"angle": ProductForm()})},
             "angle by angle",

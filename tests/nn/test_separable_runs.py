@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 import symgnn
-from helpers import train_ensemble
+from helpers import COMPILES, train_ensemble
 from symgnn.nn import Model, build
 from symgnn.train import Ensemble
 
@@ -59,20 +59,32 @@ def test_a_member_learns_as_a_network_alone(name: str, chiral: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "chiral"), CASES)
 def test_inductor(name: str, chiral: bool) -> None:
-    """Outputs and gradients of the compiled network; it needs a C++ compiler."""
+    """It needs a C++ compiler."""
+    try:
+        check_compiled(name, chiral, "inductor")
+    except Exception as error:
+        if "compiler" in str(error).lower():
+            pytest.skip(f"no compiler for inductor: {type(error).__name__}")
+        raise
+
+
+@COMPILES
+@pytest.mark.parametrize(("name", "chiral"), CASES[2:])
+def test_compiled_graphs(name: str, chiral: bool) -> None:
+    """What inductor is given, run as it is."""
+    check_compiled(name, chiral, "aot_eager")
+
+
+def check_compiled(name: str, chiral: bool, backend: str) -> None:
+    """Outputs and gradients of the compiled network are those of the network."""
     model, data = make(name, chiral), solids()
     data.topology = model.topology(data)
     wanted = torch.autograd.grad(
         model(data).square().sum(), list(model.parameters()), allow_unused=True
     )
     torch._dynamo.reset()
-    compiled = torch.compile(model, fullgraph=True, dynamic=True)
-    try:
-        out = compiled(data)
-    except Exception as error:
-        if "compiler" in str(error).lower():
-            pytest.skip(f"no compiler for inductor: {type(error).__name__}")
-        raise
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend=backend)
+    out = compiled(data)
     torch.testing.assert_close(out, model(data), rtol=1e-9, atol=1e-10)
     found = torch.autograd.grad(out.square().sum(), list(model.parameters()), allow_unused=True)
     for one, other in zip(found, wanted, strict=True):

@@ -92,9 +92,9 @@ def direction(vector: Tensor) -> Tensor:
                 [0., 0.]])
     """
     vector = at_least_float32(vector)
-    norm = length(vector).unsqueeze(-1)
-    zero = norm == 0
-    return torch.where(zero, 0.0, vector / torch.where(zero, 1.0, norm))
+    largest = vector.detach().abs().amax(-1, keepdim=True)
+    vector = vector / largest.masked_fill(largest == 0, torch.inf)  # 0 of the zero vector
+    return vector / vector.square().sum(-1, keepdim=True).clamp(min=1.0).sqrt()
 
 
 def angle(first: Tensor, second: Tensor) -> Tensor:

@@ -12,7 +12,14 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from symgnn._argument_checks import check_count, check_positive, check_rate, closest, named
+from symgnn._argument_checks import (
+    check_count,
+    check_flag,
+    check_positive,
+    check_rate,
+    closest,
+    named,
+)
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.bases import bessel
@@ -168,8 +175,8 @@ def build(
             basis if there is one; for blocks whose edge update reads lengths, such as "combined".
             The symmetry is the same.
         options: For the blocks, `separable=True` (angle updates in product form, whose cost grows
-            with the number of edges) with its `degree`, `basis` and `channels`, and `chiral=True`
-            (the node update reads handedness), see :func:`symgnn.nn.variants.variant_of`; for a
+            with the number of edges) with its `degree`, `basis`, `channels` and `tied`, and
+            `chiral=True` (the node update reads handedness), see :func:`symgnn.nn.variants.variant_of`; for a
             peer's network its own options, such as `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
 
@@ -487,10 +494,3 @@ _READ = {
 BUILD_OPTIONS = [
     name for name in inspect.signature(build).parameters if name not in ("architecture", "options")
 ]
-
-
-def check_flag(name: str, value: bool) -> bool:
-    """True or False."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: is {value!r}; give True or False")
-    return value

@@ -11,19 +11,21 @@ from torch import Tensor
 BASES = {"chebyshev": chebyshev.cheb2poly, "legendre": legendre.leg2poly}
 
 
-def polynomials(t: Tensor, degree: int, basis: str) -> list[Tensor]:
+def polynomials(t: Tensor, degree: int, basis: str, weight: Tensor | None = None) -> list[Tensor]:
     """The polynomials P_0(t), ..., P_degree(t) of a basis, each as large as t.
 
     Args:
         t: Any numbers, from -1 to 1 where the polynomials are orthogonal.
         degree: The largest degree.
         basis: "chebyshev" or "legendre".
+        weight: What all of them are multiplied by, as large as t.
 
     Example:
         >>> [float(each) for each in polynomials(torch.tensor(0.5), 3, "chebyshev")]
         [1.0, 0.5, -0.5, -1.0]
     """
-    found = [torch.ones_like(t), t][: degree + 1]
+    found = [torch.ones_like(t), t] if weight is None else [weight, t * weight]
+    found = found[: degree + 1]
     for p in range(1, degree):
         if basis == "chebyshev":
             found.append(2 * t * found[p] - found[p - 1])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from symgnn._argument_checks import check_count
+from symgnn._argument_checks import check_count, check_flag
 from symgnn.geometry.conformal_rays import conformal_rays
 from symgnn.geometry.measures import direction
 from symgnn.geometry.symmetry import ANGLES, MOEBIUS, STARS
@@ -88,6 +88,7 @@ class Separable(Form):
             second ray (for h), the vertex and the graph (for both).
         degree: The degree of Q.
         basis: "chebyshev" or "legendre", of the polynomials whose coefficients are learned.
+        tied: Whether h is the same map as g; then the inputs of both rays must be the same.
 
     Shapes:
         `coefficients [out, degree + 1]`; g and h are `[rows, out]`.
@@ -106,9 +107,15 @@ class Separable(Form):
         *,
         degree: int = 3,
         basis: str = "chebyshev",
+        tied: bool = False,
     ) -> None:
         super().__init__(widths, out, hidden)
-        self.degree, self.basis, self.inputs = degree, basis, list(inputs)
+        self.degree, self.basis, self.inputs, self.tied = degree, basis, list(inputs), tied
+        if tied and not mirrored(inputs):
+            raise ValueError(
+                f"tied: is True, but the two rays of an angle are read for different inputs, "
+                f"{', '.join(map(str, inputs))}; read each input at both, or leave tied out"
+            )
         products = [each for each in inputs if isinstance(each, RayProduct)]
         if len(products) != 1:
             raise ValueError(
@@ -117,18 +124,27 @@ class Separable(Form):
         self.product = products[0]
         #: Of each input, whether g and whether h reads it.
         self.sides = [_sides(each) for each in inputs]
-        self.first, self.second = (
-            AffineMap(sum(w for w, read in zip(widths, self.sides, strict=True) if read[h]), out)
-            for h in (0, 1)
-        )
+        #: Of g and of h, the numbers of the inputs in the order of the columns of its map.
+        self.columns = [[k for k, read in enumerate(self.sides) if read[h]] for h in (0, 1)]
+        self.first = AffineMap(sum(widths[k] for k in self.columns[0]), out)
+        self.second = None
+        if tied:
+            self.columns[1] = [_mirror(self.inputs, k) for k in self.columns[0]]
+        else:
+            self.second = AffineMap(sum(widths[k] for k in self.columns[1]), out)
         table = torch.tensor(powers_of(basis, degree), dtype=torch.float64)
         self.register_buffer("in_powers", table, persistent=False)
         self.coefficients = nn.Parameter(torch.empty(out, degree + 1))
         self.reset_parameters()
 
+    @property
+    def factors(self) -> tuple[AffineMap, AffineMap]:
+        """The maps g and h."""
+        return self.first, self.first if self.second is None else self.second
+
     def reset_parameters(self) -> None:
         """Draw all weights anew: g, h and Q each have a variance of about 1."""
-        for each in (self.first, self.second):
+        for each in self.factors[: 1 if self.tied else 2]:
             nn.init.normal_(each.weight, std=max(each.in_features, 1) ** -0.5)
             nn.init.ones_(each.bias)
         nn.init.normal_(self.coefficients, std=(self.degree + 1) ** -0.5)
@@ -143,8 +159,7 @@ class Separable(Form):
     def maps(self) -> list[Tensor | None]:
         """The columns `[out, width]` of g and of h for each input, one after the other."""
         found: list[Tensor | None] = [None] * (2 * len(self.widths))
-        for half, each in enumerate((self.first, self.second)):
-            read = [number for number, sides in enumerate(self.sides) if sides[half]]
+        for half, (each, read) in enumerate(zip(self.factors, self.columns, strict=True)):
             columns: tuple[Tensor, ...] = (
                 each.weight.split([self.widths[number] for number in read], 1) if read else ()
             )
@@ -154,7 +169,9 @@ class Separable(Form):
 
     @property
     def bias(self) -> Tensor:
-        """The biases of g and h `[2 out]`."""
+        """The biases of g and h `[2 out]`, or `[out]` where they are tied."""
+        if self.second is None:
+            return self.first.bias
         return torch.cat([self.first.bias, self.second.bias])
 
     def home(self, *values: Tensor) -> list[Tensor]:
@@ -167,8 +184,8 @@ class Separable(Form):
 
     def here(self, *values: Tensor) -> Tensor:
         """The product on each angle `[A, out]`."""
-        g: Tensor = self.first.bias
-        h: Tensor = self.second.bias
+        g: Tensor = self.factors[0].bias
+        h: Tensor = self.factors[1].bias
         for (of_first, of_second), value in zip(self.sides, values, strict=True):
             if of_first:
                 g = g + value[:, : self.out]
@@ -183,7 +200,8 @@ class Separable(Form):
 
     def extra_repr(self) -> str:
         """The polynomial."""
-        return f"{super().extra_repr()}degree={self.degree}, basis={self.basis!r}"
+        tied = ", tied" if self.tied else ""
+        return f"{super().extra_repr()}degree={self.degree}, basis={self.basis!r}{tied}"
 
 
 @dataclass(frozen=True)
@@ -194,11 +212,13 @@ class ProductForm:
         degree: The degree of the polynomials.
         basis: "chebyshev" or "legendre".
         channels: How many products there are; None for as many as other values have numbers.
+        tied: Whether g and h are the same map.
     """
 
     degree: int = 3
     basis: str = "chebyshev"
     channels: int | None = None
+    tied: bool = False
     takes_update: ClassVar[bool] = True
     on_rays: ClassVar[bool] = True
 
@@ -227,6 +247,7 @@ class ProductForm:
             update.inputs,
             degree=self.degree,
             basis=self.basis,
+            tied=self.tied,
         )
 
 
@@ -248,8 +269,30 @@ def _sides(given: Input) -> tuple[bool, bool]:
     return place != "second", place != "first"
 
 
+def mirrored(inputs: Sequence[Input]) -> bool:
+    """Whether the first ray of an angle is read for the same inputs as the second."""
+    rays: dict[str, list[Input]] = {"first": [], "second": []}
+    for each in inputs:
+        ray, _, edge = each.place.partition(" ")
+        if ray in rays:
+            rays[ray].append(each.at(edge))
+    return sorted(map(repr, rays["first"])) == sorted(map(repr, rays["second"]))
+
+
+def _mirror(inputs: Sequence[Input], number: int) -> int:
+    """The number of the input that is read on the second ray as this one is on the first."""
+    given = inputs[number]
+    if not given.place.startswith("first"):
+        return number
+    return list(inputs).index(given.at(given.place.replace("first", "second")))
+
+
 def separable(
-    spec: Spec, degree: int = 3, basis: str = "chebyshev", channels: int | None = None
+    spec: Spec,
+    degree: int = 3,
+    basis: str = "chebyshev",
+    channels: int | None = None,
+    tied: bool = False,
 ) -> Spec:
     """A specification with an angle update of product form, whose sums cost as much as edges.
 
@@ -262,6 +305,8 @@ def separable(
         basis: "chebyshev" or "legendre".
         channels: How many products there are, by which the cost grows; None for as many as other
             values have numbers.
+        tied: Whether g and h are the same map, which takes less time; the two rays of an angle must
+            then be read for the same inputs.
 
     Returns:
         The specification `NAME-separable`.
@@ -277,6 +322,7 @@ def separable(
         check_count("channels", channels, 1)
     if basis not in BASES:
         raise ValueError(f"basis: is {basis!r}; choose from {', '.join(BASES)}")
+    check_flag("tied", tied)
     if not spec.angle:
         raise ValueError(f"separable: {spec.name} has no angle update; use agn, combined or cgn")
     if not isinstance(spec.forms.get("angle", ProductForm()), ProductForm):
@@ -294,6 +340,6 @@ def separable(
                     f"separable: the {domain} update of {spec.name} reads {each}, which needs the "
                     "angles listed; leave it out"
                 )
-    forms = {**spec.forms, "angle": ProductForm(degree, basis, channels)}
+    forms = {**spec.forms, "angle": ProductForm(degree, basis, channels, tied)}
     name = spec.name if spec.name.endswith("-separable") else f"{spec.name}-separable"
     return spec.replace(name=name, angle=angle, forms=forms)

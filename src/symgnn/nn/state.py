@@ -351,6 +351,6 @@ def _first_nodes(spec: Spec, state: State, x: Tensor | None) -> Tensor:
                 rows.append(state.get(each).rows)
         elif x is not None:
             rows.append(x)
-    rows = rows or [state.x.new_ones(state.topology.num_nodes, 1)]
+    rows = rows or [state.x.new_ones(1, 1).expand(state.topology.num_nodes, 1)]
     dtype = x.dtype if x is not None else rows[0].dtype
     return rows[0].to(dtype) if len(rows) == 1 else torch.cat([r.to(dtype) for r in rows], -1)

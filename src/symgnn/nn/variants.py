@@ -22,6 +22,7 @@ def variant_of(
     degree: int | None = None,
     basis: str | None = None,
     channels: int | None = None,
+    tied: bool | None = None,
     chiral: bool = False,
     dimension: int | None = None,
 ) -> Spec:
@@ -34,6 +35,8 @@ def variant_of(
         degree: The degree of their polynomials, 3 if not given.
         basis: The basis of their polynomials, "chebyshev" (if not given) or "legendre".
         channels: How many products an angle has, as many as other values have numbers if not given.
+        tied: Whether the two rays of an angle are mapped by the same weights; they are not if not
+            given.
         chiral: Whether nodes read the handedness of their neighbours (see
             :func:`symgnn.nn.handedness.chiral`).
         dimension: The number of coordinates, which `chiral` needs.
@@ -59,9 +62,11 @@ def variant_of(
             before.degree if degree is None else degree,
             before.basis if basis is None else basis,
             before.channels if channels is None else channels,
+            before.tied if tied is None else tied,
         )
     else:
-        for name, given in (("degree", degree), ("basis", basis), ("channels", channels)):
+        given_options = {"degree": degree, "basis": basis, "channels": channels, "tied": tied}
+        for name, given in given_options.items():
             if given is not None:
                 raise ValueError(
                     f"{name}: is {given!r}, but {spec.name} is not separable; pass separable=True"

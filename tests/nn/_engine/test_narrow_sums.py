@@ -16,26 +16,33 @@ from symgnn.nn._engine import narrow_sums as narrow_module
 from symgnn.nn._engine import whole as whole_module
 
 TOLERANCE = 1e-10
-KINDS = ("agn-separable", "cgn-separable", "combined-separable", "coincident points", "envelope")
+KINDS = (
+    *("agn-separable", "cgn-separable", "combined-separable"),
+    *("coincident points", "envelope", "tied"),
+)
 
 
-def made(kind: str, dimension: int, degree: int) -> tuple[Model, Data]:
+def made(kind: str, dimension: int, degree: int, **features: int) -> tuple[Model, Data]:
     """A network of one layer, and a graph with vertices of several degrees."""
     data = graph(bridge_edges(), dimension, 0)
+    widths = FEATURES | features
+    data.x = data.x if widths["node_features"] else None
+    data.u = data.u if widths["graph_features"] else None
     if kind == "coincident points":
         data.pos[data.edge_index[0, 0]] = data.pos[data.edge_index[1, 0]]
     options = {"envelope": True, "cutoff": 5.0} if kind == "envelope" else {}
     name = kind if kind.endswith("separable") else "agn-separable"
     options |= {"degree": degree, "dimension": dimension, "layers": 1, "aggregation": "sum"}
-    return random_model(name, **FEATURES, **options), data
+    return random_model(name, tied=kind == "tied", **options, **widths), data
 
 
 def derivatives(model: Model, data: Data) -> list[Tensor]:
     """The output, its derivatives by everything, and those of their squares."""
     data = data.clone()
     data.pos.requires_grad_()
-    data.x.requires_grad_()
-    leaves = [data.pos, data.x, *model.parameters()]
+    leaves = [data.pos, *model.parameters()]
+    if data.x is not None:
+        leaves.append(data.x.requires_grad_())
 
     def grad(out: Tensor, **options: bool) -> list[Tensor]:
         found = torch.autograd.grad(out, leaves, allow_unused=True, **options)
@@ -47,16 +54,16 @@ def derivatives(model: Model, data: Data) -> list[Tensor]:
     return [out, *first, *grad(sum(each.square().sum() for each in first))]
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def counted(monkeypatch: pytest.MonkeyPatch, name: str = "narrow_sums") -> list[int]:
     """A list that grows with each narrow sum."""
     calls: list[int] = []
-    narrow: Callable[..., Tensor] = moments_module.narrow_sums
+    narrow: Callable[..., Tensor] = getattr(moments_module, name)
 
     def count(*given: object) -> Tensor:
         calls.append(1)
         return narrow(*given)
 
-    monkeypatch.setattr(moments_module, "narrow_sums", count)
+    monkeypatch.setattr(moments_module, name, count)
     return calls
 
 
@@ -76,9 +83,31 @@ def test_same_as_through_rays(
     calls.clear()
     wanted = derivatives(model, data)
     assert not calls
+    same(found, wanted)
+
+
+def same(found: list[Tensor], wanted: list[Tensor]) -> None:
     for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
         error = (one - other).abs().max() / other.abs().max().clamp(min=1.0)
         assert error < TOLERANCE, f"{number}: off by {error:.1e}"
+
+
+@pytest.mark.parametrize("few", [0.0, 1.0, 1e9], ids=["moments", "both", "pairs"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nodes_that_are_alike(kind: str, few: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes without features, unless values of their graphs differ."""
+    monkeypatch.setattr(moments_module, "FEW", few)
+    calls = counted(monkeypatch, "equal_sums")
+    derivatives(*made(kind, 3, degree=3, node_features=0))
+    assert not calls
+    model, data = made(kind, 3, degree=3, node_features=0, graph_features=0)
+    found = derivatives(model, data)
+    assert calls
+    monkeypatch.setattr(whole_module, "equal_factors", lambda given: None)
+    calls.clear()
+    wanted = derivatives(model, data)
+    assert not calls
+    same(found, wanted)
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,13 @@ class Case:
         zero: bool = False,
         rays_add: bool = True,
         weighted: bool = False,
+        tied: bool = False,
     ) -> None:
         torch.manual_seed(n + 10 * degree)
         self.topology = graph()
         inputs = [v.vertex, v.first, v.second, cosine]
         self.form = Separable(
-            [1, 1, 1, 1], CHANNELS, 0, inputs, degree=degree, basis=basis
+            [1, 1, 1, 1], CHANNELS, 0, inputs, degree=degree, basis=basis, tied=tied
         ).double()
         # from 0.5 to 1.5 long: derivatives of directions grow as one over the length
         rays = sphere(self.topology.num_rays, n, seed=degree)
@@ -63,8 +64,9 @@ class Case:
         if zero:
             rays[::4] = 0.0
         size = self.topology.num_nodes
-        rows = torch.randn(2 * size, 2 * CHANNELS, dtype=torch.float64)
-        on_rays = torch.randn(len(rays), 2 * CHANNELS, dtype=torch.float64)
+        width = CHANNELS if tied else 2 * CHANNELS
+        rows = torch.randn(2 * size, width, dtype=torch.float64)
+        on_rays = torch.randn(len(rays), width, dtype=torch.float64)
         self.leaves = [each.requires_grad_() for each in (rays, rows, on_rays)]
         self.leaves.append(self.form.coefficients)
         self.rays_add, self.weighted = rays_add, weighted
@@ -92,7 +94,7 @@ class Case:
         first, second = torch.tensor([(r, s) for r, s in every if vertex[r] == vertex[s]]).T
         t = (vectors[first] * vectors[second]).sum(1, keepdim=True)
         q = polynomial(t, coefficients, self.form.basis)
-        found = both[first, :CHANNELS] * both[second, CHANNELS:] * q
+        found = both[first, :CHANNELS] * both[second, -CHANNELS:] * q
         count = self.topology.num_nodes if to == "node" else len(vertex)
         into = vertex[first] if to == "node" else first
         return torch.zeros(count, CHANNELS, dtype=q.dtype).index_add(0, into, found)
@@ -127,16 +129,20 @@ def test_degrees_and_dimensions(
     n: int, degree: int, few: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(moments_module, "FEW", few)
-    Case(n, degree, ("chebyshev", "legendre")[degree % 2]).check("node", unit=True)
+    basis = ("chebyshev", "legendre")[degree % 2]
+    Case(n, degree, basis, tied=(n + degree) // 2 % 2 == 1).check("node", unit=True)
 
 
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("to", ["node", "ray"])
 @pytest.mark.parametrize("few", [0.0, 1.0, 1e9], ids=["moments", "both", "pairs"])
 @pytest.mark.parametrize("kind", ["unit", "any length", "a ray of length zero"])
-def test_kinds_of_vectors(kind: str, few: float, to: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kinds_of_vectors(
+    kind: str, few: float, to: str, tied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(moments_module, "FEW", few)
     monkeypatch.setattr(stars_module, "JOINED", 0)
-    case = Case(3, 3, zero=kind == "a ray of length zero")
+    case = Case(3, 3, zero=kind == "a ray of length zero", tied=tied)
     case.check(to, unit=kind != "any length")
     moments = Moments(case.topology, direction(case.leaves[0]), unit=True)
     assert moments.unit == (kind != "a ray of length zero")
@@ -148,15 +154,15 @@ def test_kinds_of_vectors(kind: str, few: float, to: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("to", ["node", "ray"])
 @pytest.mark.parametrize("few", [0.0, 1.0, 1e9], ids=["moments", "both", "pairs"])
 @pytest.mark.parametrize("kind", ["unit", "any length", "a ray of length zero", "weighted"])
-@pytest.mark.parametrize("joined", [0, 256])
+@pytest.mark.parametrize(("joined", "tied"), [(0, False), (256, False), (0, True)])
 def test_nodes_alone(
-    joined: int, kind: str, few: float, to: str, monkeypatch: pytest.MonkeyPatch
+    joined: int, tied: bool, kind: str, few: float, to: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where rays add nothing of their own; with weights of the rays, too."""
     monkeypatch.setattr(moments_module, "FEW", few)
     monkeypatch.setattr(stars_module, "JOINED", joined)
     zero = kind == "a ray of length zero"
-    case = Case(3, 3, zero=zero, rays_add=False, weighted=kind == "weighted")
+    case = Case(3, 3, zero=zero, rays_add=False, weighted=kind == "weighted", tied=tied)
     case.check(to, unit=kind != "any length")
 
 
@@ -165,8 +171,9 @@ def test_tiles(few: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """One vertex at a time gives the same."""
     monkeypatch.setattr(moments_module, "FEW", few)
     with using_policy(tile=1):
-        Case(3, 3).check()
-        Case(3, 3, rays_add=False).check()
+        for tied in (False, True):
+            Case(3, 3, tied=tied).check()
+            Case(3, 3, rays_add=False, tied=tied).check()
 
 
 def test_small_groups_join_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def graph_rows(given: Given) -> Tensor:
     if not given.graph:
         return added
     for term, value in zip(given.plan.graph, given.graph, strict=True):
-        added = plus_linear(added, value, _beneath(term, given.maps))
+        added = plus_linear(added, value, beneath(term, given.maps))
     if few(added, given.topology.num_nodes):
         return added.index_select(0, given.topology.batch)
     return move(added, given.topology.graphs)
@@ -164,7 +164,7 @@ def node_table(given: Given) -> Tensor:
     table = graph_rows(given)
     table = F.pad(table, (0, (given.plan.places - 1) * len(given.bias)))
     for term, value in zip(given.plan.node, given.node, strict=True):
-        table = plus_linear(table, value, _beneath(term, given.maps))
+        table = plus_linear(table, value, beneath(term, given.maps))
     return table.expand(given.topology.num_nodes, -1)
 
 
@@ -172,12 +172,12 @@ def ray_table(given: Given) -> Tensor | None:
     """The part of each ray of the angles at each place `[R, ends * h]`."""
     table = None
     for term, value in zip(given.plan.ray, given.ray, strict=True):
-        map = _beneath(term, given.maps)
+        map = beneath(term, given.maps)
         table = linear(value, map) if table is None else plus_linear(table, value, map)
     return table
 
 
-def _beneath(term: Term, maps: Sequence[Tensor]) -> Tensor:
+def beneath(term: Term, maps: Sequence[Tensor]) -> Tensor:
     """The maps of a term for all places, one beneath the other, `[places * h, w]`."""
     if len(term.inputs) == 1:
         return maps[term.first]

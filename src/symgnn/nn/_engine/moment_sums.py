@@ -2,11 +2,13 @@
 
 With g and h of each ray and features F,
 
-    out_c = sum_p q_pc B_pc - sum_s o_sc sum_j S_js g_jc h_jc,
+    out_c = sum_p q_pc B_pc + sum_s o_sc sum_j S_js g_jc h_jc,
     B_pc = sum_m of degree p G_mc H_mc,   G_mc = sum_j F_jm g_jc,
 
 or, for the vertices with few rays, `B_pc = sum_jk K_pjk g_jc h_kc` with the matrices K of their
 pairs. :mod:`symgnn.nn._engine.star_sums` computes the same faster.
+
+Rows have g and h one after the other, `[.., 2 c]`, or one of the two where they are the same.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class Geometry(NamedTuple):
     times w, S times w^2 and K times both do the same, once for all layers and channels.
     """
 
-    grams: Tensor  # K of the vertices with few rays, `[D, degree + 1, D]` each, one after the other
+    grams: Tensor  # K of the vertices with few rays, `[D D, degree + 1]` each, one after the other
     features: Tensor  # F of the other rays `[P, M]`, 0 for padding
     own: Tensor  # S, `[P, s]`, 0 for padding
 
@@ -73,9 +75,8 @@ class Geometry(NamedTuple):
 class Weights(NamedTuple):
     """The coefficients of the polynomials, `[.., c]`."""
 
-    gram: Tensor  # q in the basis of the matrices, `[degree + 1, c]`
-    moment: Tensor  # q in that of the features, `[degree + 1, c]`
-    own: Tensor  # o, `[s, c]`
+    few: Tensor  # q in the basis of the matrices, `[degree + 1, c]`
+    many: Tensor  # q in that of the features, then o, `[degree + 1 + s, c]`
 
 
 def plain_factors(table: Tensor, on_rays: Tensor | None, stars: Stars) -> Tensor:
@@ -107,18 +108,19 @@ def plain_sums(
     """The sums over all pairs of rays of each vertex, `[V, c]`."""
     rows, parts = plain_factors(table, on_rays, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
-    p = weights.gram.shape[0]
+    p, c = weights.few.shape
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
-        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
-        turned = torch.bmm(gram, h).unflatten(1, (g.shape[1], p))
-        parts.append(((turned * g.unsqueeze(2)).sum(1) * weights.gram).sum(1))
-    of_feature = repeated(weights.moment, layout.counts)
+        g, h = halves(both, c)
+        turned = torch.bmm(gram.mT, h).unflatten(1, (g.shape[1], p))
+        parts.append(((turned * g.unsqueeze(2)).sum(1) * weights.few).sum(1))
+    if not layout.many:
+        return torch.cat(parts)
+    of_feature, own = repeated(weights.many[:p], layout.counts), weights.many[p:]
     for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
-        pairs = both.unflatten(2, (2, both.shape[2] // 2))
-        g, h = torch.bmm(of_rays.mT, both).unflatten(2, pairs.shape[2:]).unbind(2)
-        first, second = pairs.unbind(2)
+        g, h = halves(torch.bmm(of_rays.mT, both), c)
+        first, second = halves(both, c)
         alone = torch.bmm(of_self.mT, first * second)
-        parts.append((g * h * of_feature).sum(1) - (alone * weights.own).sum(1))
+        parts.append((g * h * of_feature).sum(1) + (alone * own).sum(1))
     return torch.cat(parts)
 
 
@@ -132,18 +134,27 @@ def plain_sums_to_rays(
     """As :func:`plain_sums`, but over the second rays alone, `[P, c]`."""
     rows, parts = plain_factors(table, on_rays, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
-    p = weights.gram.shape[0]
+    p, c = weights.few.shape
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
-        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
-        turned = torch.bmm(gram, h).unflatten(1, (g.shape[1], p))
-        parts.append((g * (turned * weights.gram).sum(2)).flatten(0, 1))
-    of_feature = repeated(weights.moment, layout.counts)
+        g, h = halves(both, c)
+        turned = torch.bmm(gram.mT, h).unflatten(1, (g.shape[1], p))
+        parts.append((g * (turned * weights.few).sum(2)).flatten(0, 1))
+    if not layout.many:
+        return torch.cat(parts)
+    of_feature, own = repeated(weights.many[:p], layout.counts), weights.many[p:]
     for both, of_rays, of_self in moment_groups(of_many, geometry, layout.many):
-        g, h = both.unflatten(2, (2, both.shape[2] // 2)).unbind(2)
+        g, h = halves(both, c)
         pairs = torch.bmm(of_rays, torch.bmm(of_rays.mT, h) * of_feature)
-        alone = of_self @ weights.own
-        parts.append((g * torch.addcmul(pairs, h, alone, value=-1)).flatten(0, 1))
+        parts.append((g * torch.addcmul(pairs, h, of_self @ own)).flatten(0, 1))
     return torch.cat(parts)
+
+
+def halves(rows: Tensor, c: int) -> tuple[Tensor, Tensor]:
+    """The factors g and h, `[.., 2 c] -> [.., c]` each; both the same of `[.., c]`."""
+    if rows.shape[-1] == c:
+        return rows, rows
+    one, other = rows.unflatten(-1, (2, c)).unbind(-2)
+    return one, other
 
 
 def repeated(weight: Tensor, counts: tuple[int, ...]) -> Tensor:
@@ -155,13 +166,13 @@ def repeated(weight: Tensor, counts: tuple[int, ...]) -> Tensor:
 def gram_groups(
     rows: Tensor, grams: Tensor, p: int, sizes: list[Size]
 ) -> list[tuple[Tensor, Tensor]]:
-    """The rows `[V, D, w]` and the matrices `[V, D p, D]` of each group."""
+    """The rows `[V, D, w]` and the matrices `[V, D, D p]` of each group."""
     if not sizes:
         return []
     split = rows.split([vertices * side for vertices, side in sizes])  # by slices, all rows are
-    squares = grams.split([vertices * p * side * side for vertices, side in sizes])  # filled again
+    squares = grams.split([vertices * side * side for vertices, side in sizes])  # filled again
     return [
-        (both.unflatten(0, size), gram.view(size[0], size[1] * p, size[1]))
+        (both.unflatten(0, size), gram.view(size[0], size[1], size[1] * p))
         for size, both, gram in zip(sizes, split, squares, strict=True)
     ]
 

@@ -18,9 +18,10 @@ smaller than the moments; they are made once for all layers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,17 +33,18 @@ from symgnn.nn._engine.moment_sums import (
     Geometry,
     Layout,
     Weights,
+    halves,
     plain_sums,
     plain_sums_to_rays,
     repeated,
 )
-from symgnn.nn._engine.monomials import counts, features, powers
-from symgnn.nn._engine.narrow_sums import Narrow, narrow_sums
-from symgnn.nn._engine.rows import move
+from symgnn.nn._engine.monomials import constant, counts, features, powers
+from symgnn.nn._engine.narrow_sums import Narrow, equal_sums, narrow_sums
+from symgnn.nn._engine.rows import kept, move
 from symgnn.nn._engine.star_sums import star_sums
 from symgnn.nn._engine.torch_private import may_branch_on_values
 from symgnn.nn._engine.values import LazyValues, lift
-from symgnn.nn.polynomials import polynomials
+from symgnn.nn.polynomials import polynomials, powers_of
 
 if TYPE_CHECKING:
     from symgnn.nn.separable import Separable
@@ -71,7 +73,7 @@ class Moments:
     def unit(self) -> bool:
         """Whether all vectors are known to have length 1."""
         known = self.may_be_unit and may_branch_on_values(self.vectors)
-        return known and not bool((self.vectors.detach().square().sum(1) < 0.5).any())
+        return known and bool(self.vectors.detach().any(1).all())
 
     def product(
         self,
@@ -86,8 +88,8 @@ class Moments:
         Args:
             form: With the polynomials Q.
             table: Of each node, what it adds to g and h as a vertex, then what it adds as a
-                neighbour, `[2 N, 2 c]`.
-            on_rays: What each ray adds, `[R, 2 c]`.
+                neighbour, `[2 N, 2 c]`; `[2 N, c]` where g and h are the same.
+            on_rays: What each ray adds, `[R, 2 c]` or `[R, c]`.
             to: "node" for the sum over j and k, `[N, c]`; "ray" for that over k, `[R, c]`.
             weight: What g and h of each ray are multiplied by, `[R, 1]`.
 
@@ -104,7 +106,7 @@ class Moments:
             if not stars.sizes:
                 return table.new_zeros(nodes if to == "node" else 0, form.out)
             geometry, layout = self.made(form, table.dtype, weight)
-            weights = self.weights(form, table.dtype)
+            weights = self.weights(form, table.dtype, layout)
             if to == "ray":
                 rows = plain_sums_to_rays(table, on_rays, geometry, weights, layout)
                 return lift(rows, stars.place)
@@ -115,15 +117,24 @@ class Moments:
             total = sums(table, on_rays, geometry, weights, layout)
             return total.new_zeros(nodes, form.out).index_copy(0, stars.vertex, total)
 
-    def narrow_product(self, form: Separable, given: Narrow, weight: Tensor | None) -> Tensor:
-        """As :meth:`product` to nodes, of the factors of nodes that have few numbers."""
-        with torch.autocast(given.values.device.type, enabled=False):
-            stars, kind = stars_of(self.topology), given.values.dtype
-            out = given.values.new_zeros(self.topology.num_nodes, form.out)
+    def narrow_product(
+        self, form: Separable, given: Narrow | Tensor, weight: Tensor | None
+    ) -> Tensor:
+        """As :meth:`product` to nodes, of the factors of nodes that have few numbers, or of the
+        factors `[2 c]` or `[c]` that all rays have.
+        """
+        like = given if isinstance(given, Tensor) else given.values
+        with torch.autocast(like.device.type, enabled=False):
+            stars = stars_of(self.topology)
+            out = like.new_zeros(self.topology.num_nodes, form.out)
             if not stars.sizes:
                 return out
-            geometry, layout = self.made(form, kind, weight)
-            total = narrow_sums(given, geometry, self.weights(form, kind), layout)
+            geometry, layout = self.made(form, like.dtype, weight)
+            weights = self.weights(form, like.dtype, layout)
+            if isinstance(given, Tensor):
+                total = equal_sums(given, geometry, weights, layout)
+            else:
+                total = narrow_sums(given, geometry, weights, layout)
             return out.index_copy(0, stars.vertex, total)
 
     def made(
@@ -139,7 +150,7 @@ class Moments:
         self, form: Separable, dtype: torch.dtype, weight: Tensor | None
     ) -> tuple[Geometry, Layout]:
         stars, n = stars_of(self.topology), self.vectors.shape[1]
-        number = counts(n, form.degree, self.unit)
+        number = tuple(counts(n, form.degree, self.unit))
         most = FEW * sum(number)
         split = sum(side * (form.degree + 1) <= most for _, side in stars.sizes)
         vectors, there = self.vectors.to(dtype), stars.there.to(dtype)
@@ -147,40 +158,62 @@ class Moments:
             there = there.new_zeros(stars.rows).index_copy(
                 0, stars.place, weight.to(dtype).squeeze(-1)
             )
-        ones = [vectors.new_ones(1, count) for count in number]
+        degrees = constant(_degrees, vectors, number)
         alike = self.unit and weight is None
-        layout = Layout(
-            stars, split, tuple(number), torch.block_diag(*ones), alike, vectors.new_empty(0)
-        )
-        vectors = vectors.new_zeros(stars.rows, n).index_copy(0, stars.place, vectors)
+        layout = Layout(stars, split, number, degrees, alike, vectors.new_empty(0))
+        rows = vectors.new_zeros(stars.rows, n).index_copy(0, stars.place, vectors)
         few = layout.few_rows
-        grams, start = [vectors.new_zeros(0)], 0
-        for size in layout.few:
-            rows = slice(start, start + size[0] * size[1])
-            grams.append(_gram(vectors[rows].view(*size, n), there[rows].view(size), form))
-            start = rows.stop
-        many, is_there = vectors[few:].T.contiguous(), there[few:].unsqueeze(0)
+        grams = self._grams(rows[:few], None if weight is None else there[:few], form, layout)
+        if not layout.many:
+            none = vectors.new_empty(0, 0)
+            return Geometry(grams, none, none), layout
+        many, is_there = rows[few:].T.contiguous(), there[few:].unsqueeze(0)
         found = features(many, is_there, form.degree, self.unit)
         squares = is_there if weight is None else is_there.square()
         own = squares if self.unit else powers(many, squares, form.degree)
-        if alike and layout.many:
+        if alike:
             split_rows = found.detach().split([v * side for v, side in layout.many])
             sums = [
                 each.unflatten(0, size).sum(1)
                 for size, each in zip(layout.many, split_rows, strict=True)
             ]
-            layout = layout._replace(sums=torch.cat(sums))
-        return Geometry(torch.cat(grams), found, own.T.contiguous()), layout
+            layout = layout._replace(sums=_joined(sums))
+        return Geometry(grams, found, own.T.contiguous()), layout
 
-    def weights(self, form: Separable, dtype: torch.dtype) -> Weights:
+    def _grams(
+        self, rows: Tensor, weight: Tensor | None, form: Separable, layout: Layout
+    ) -> Tensor:
+        """The polynomials of all pairs of different rays, one group after the other.
+
+        Args:
+            rows: The vectors of the vertices with few rays `[P, n]`.
+            weight: What their factors are multiplied by `[P]`.
+            form: With the polynomials.
+            layout: Where the rays stand.
+        """
+        if not layout.few:
+            return rows.new_empty(0, form.degree + 1)
+        places = [vertices * side for vertices, side in layout.few]
+        split = zip(layout.few, rows.split(places), strict=True)
+        squares = [each.unflatten(0, size) for size, each in split]
+        t = _joined([torch.bmm(each, each.mT).flatten() for each in squares])
+        key = ("pairs of rays", layout.split, rows.dtype)
+        pairs = kept(self.topology, key, partial(_different, layout, rows.dtype))
+        if weight is not None:
+            split = zip(layout.few, weight.split(places), strict=True)
+            both = [each.view(*size, 1) * each.view(size[0], 1, size[1]) for size, each in split]
+            pairs = pairs * _joined([each.flatten() for each in both])
+        return torch.stack(polynomials(t, form.degree, form.basis, pairs), 1)
+
+    def weights(self, form: Separable, dtype: torch.dtype, layout: Layout) -> Weights:
         """The coefficients of the polynomials in each basis."""
-        q = form.powers().to(dtype)
-        own, moment = q.T, q.T
-        if self.unit:
-            own = q.sum(1, keepdim=True).T  # Q(1)
-            n = self.vectors.shape[1]
-            moment = torch.as_tensor(powers_in_harmonics(n, form.degree).T, dtype=dtype) @ q.T
-        return Weights(form.coefficients.T.to(dtype), moment, own)
+        coefficients = form.coefficients.to(dtype).T
+        few = coefficients if layout.few else coefficients.detach()
+        if not layout.many:
+            return Weights(few, coefficients.new_empty(0, form.out))
+        n = self.vectors.shape[1] if self.unit else 0
+        table = constant(_in_features, few, form.basis, form.degree, n)
+        return Weights(few, table @ coefficients)
 
     def _by_movements(
         self,
@@ -200,7 +233,7 @@ class Moments:
         there = torch.ones_like(vectors[:1])
         own = form.powers().to(table.dtype).T
         weights = repeated(own, tuple(counts(vectors.shape[0], form.degree, unit=False)))
-        g, h = rows.chunk(2, 1)
+        g, h = halves(rows, form.out)
         monomial = features(vectors, there, form.degree, unit=False).unsqueeze(2)
         moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.vertex.T) * weights.flatten()
         back = move(moments, rays.vertex).unflatten(1, weights.shape)
@@ -211,13 +244,38 @@ class Moments:
         return found if to == "ray" else move(found, rays.vertex.T)
 
 
-def _gram(vectors: Tensor, there: Tensor, form: Separable) -> Tensor:
-    """The polynomials of all pairs of different rays, `[V, D, n], [V, D] -> [V D p D]`."""
-    t = torch.bmm(vectors, vectors.mT)
-    different = 1.0 - torch.eye(t.shape[1], dtype=t.dtype, device=t.device)
-    pairs = there.unsqueeze(2) * there.unsqueeze(1) * different
-    found = torch.stack(polynomials(t, form.degree, form.basis), 2) * pairs.unsqueeze(2)
-    return found.flatten()
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _different(layout: Layout, dtype: torch.dtype) -> Tensor:
+    """1 for each pair of different rays of the vertices with few rays, else 0, in their order."""
+    found, start = [], 0
+    for vertices, side in layout.few:
+        there = layout.stars.there[start : start + vertices * side].view(vertices, side)
+        different = 1.0 - torch.eye(side, dtype=there.dtype, device=there.device)
+        found.append((there.unsqueeze(2) * there.unsqueeze(1) * different).flatten())
+        start += vertices * side
+    return _joined(found).to(dtype)
+
+
+def _degrees(number: tuple[int, ...], like: Tensor) -> Tensor:
+    """1 where a feature is of a degree, else 0, `[degree + 1, M]`."""
+    kind: Any = {"dtype": like.dtype, "device": like.device}
+    return torch.block_diag(*(torch.ones(1, count, **kind) for count in number))
+
+
+def _in_features(basis: str, degree: int, n: int, like: Tensor) -> Tensor:
+    """What makes the coefficients of features, and of pairs of equals with the sign that takes them
+    off, of those of a basis, `[degree + 1 + s, degree + 1]`; of harmonics in n dimensions, or of
+    monomials where n is 0.
+    """
+    in_powers = np.array(powers_of(basis, degree)).T
+    moment, own = in_powers, -in_powers
+    if n:
+        moment = powers_in_harmonics(n, degree).T @ in_powers
+        own = -in_powers.sum(0, keepdims=True)  # Q(1)
+    return torch.as_tensor(np.concatenate([moment, own]), dtype=like.dtype, device=like.device)
 
 
 class MomentValues(LazyValues):

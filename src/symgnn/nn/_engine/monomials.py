@@ -6,12 +6,15 @@ So the inner product of those of degree p of two vectors is the power p of their
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from symgnn.nn._engine.harmonics import harmonics, number_of_harmonics
+
+V = TypeVar("V")
 
 
 class Table(NamedTuple):
@@ -20,21 +23,21 @@ class Table(NamedTuple):
     parent: Tensor  # [M_p], the number of that one among those of its degree
     variable: Tensor  # [M_p], what it is multiplied by
     factor: Tensor  # [M_p, 1], the square root of the ratio of their multinomial coefficients
-    harmonic: Tensor  # [H_p, M_p], the harmonics of this degree
 
 
-def tables(n: int, degree: int, like: Tensor) -> list[Table]:
-    """The monomials from degree 1 to `degree`, made once for each type and device."""
+def constant(make: Callable[..., V], like: Tensor, *given: Any) -> V:
+    """`make(*given, like)`, made once for each type and device."""
     if torch.compiler.is_compiling():
-        return _tables(n, degree, like)
-    key = (n, degree, like.dtype, like.device)
+        return make(*given, like)
+    key = (make, *given, like.dtype, like.device)
     if key not in _KNOWN:
-        with torch.inference_mode(False):  # they may be saved for a backward pass later on
-            _KNOWN[key] = _tables(n, degree, like)
-    return _KNOWN[key]
+        with torch.inference_mode(False):  # it may be saved for a backward pass later on
+            _KNOWN[key] = make(*given, like)
+    found: V = _KNOWN[key]
+    return found
 
 
-_KNOWN: dict[Any, list[Table]] = {}
+_KNOWN: dict[Any, Any] = {}
 
 
 def _tables(n: int, degree: int, like: Tensor) -> list[Table]:
@@ -49,17 +52,20 @@ def _tables(n: int, degree: int, like: Tensor) -> list[Table]:
         before = [each for _, each in grown]
         # p! / prod(repeats!), over the same of the one of degree p - 1
         factor = [[math.sqrt(p / each.count(each[-1]))] for each in before]
-        kind: Any = {"dtype": like.dtype, "device": like.device}
-        compiling = torch.compiler.is_compiling()  # which uses no harmonics
         found.append(
             Table(
                 torch.tensor([k for k, _ in grown], device=like.device),
                 torch.tensor([each[-1] for each in before], device=like.device),
-                torch.tensor(factor, **kind),
-                torch.empty(0) if compiling else torch.tensor(harmonics(n, p), **kind),
+                torch.tensor(factor, dtype=like.dtype, device=like.device),
             )
         )
     return found
+
+
+def _all_harmonics(n: int, degree: int, like: Tensor) -> Tensor:
+    """The harmonics up to a degree in the monomials, `[M, H]`."""
+    each = [torch.as_tensor(harmonics(n, p).T, dtype=like.dtype) for p in range(degree + 1)]
+    return torch.block_diag(*each).to(like.device)
 
 
 def features(vectors: Tensor, there: Tensor, degree: int, unit: bool) -> Tensor:
@@ -74,14 +80,14 @@ def features(vectors: Tensor, there: Tensor, degree: int, unit: bool) -> Tensor:
     Returns:
         `[P, M]`, 0 for padding.
     """
-    known, found = tables(vectors.shape[0], degree, vectors), [there]  # one for each degree
-    for parent, variable, factor, _ in known:
+    n, found = vectors.shape[0], [there]  # one for each degree
+    for parent, variable, factor in constant(_tables, vectors, n, degree):
         product = found[-1].index_select(0, parent) * vectors.index_select(0, variable)
         found.append(product * factor)
     monomial = torch.cat(found).T
     if not unit:
         return monomial.contiguous()
-    return monomial @ torch.block_diag(there.new_ones(1, 1), *(each.harmonic.T for each in known))
+    return monomial @ constant(_all_harmonics, vectors, n, degree)
 
 
 def powers(vectors: Tensor, there: Tensor, degree: int) -> Tensor:

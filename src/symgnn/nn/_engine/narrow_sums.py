@@ -7,7 +7,8 @@ With g_j = W v_j + a and h_k = W' v_k + a', where a and a' belong to the vertex,
 where Y = sum_jk K_jk v_j v_k, y and y_0 are the blocks of the same sum over the vectors (v_j, 1).
 So the sums over rays are computed before any weight is applied, on the few columns of a node value
 instead of on all channels; there is one such sum for each polynomial of the angle. In a first
-layer, whose node values are the input features, this costs little.
+layer, whose node values are the input features, this costs little. If all nodes are alike, as
+without features, all rays have the same factors, and the sums are `g_c h_c sum_jk K_jk`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32
 from symgnn.graphs.stars import stars_of
-from symgnn.nn._engine.first_half import Given, graph_rows
+from symgnn.nn._engine.first_half import Given, beneath, graph_rows
 from symgnn.nn._engine.moment_sums import (
     Geometry,
     Layout,
     Weights,
     gram_groups,
+    halves,
     moment_groups,
 )
 from symgnn.nn._engine.rows import plus_linear
@@ -34,8 +36,6 @@ from symgnn.nn._engine.values import lift
 #: The sums are worth it if there are at most so many times as many products of the numbers of a
 #: node, of two different ones twice, as there are channels.
 WORTH = 4
-#: The inputs of a term that is not read.
-NOT_READ = (None, None)
 
 
 class Narrow(NamedTuple):
@@ -44,16 +44,19 @@ class Narrow(NamedTuple):
     values: Tensor  # of each node as a neighbour, `[N, w]`
     first: Tensor  # W, `[c, w]`
     second: Tensor  # W', `[c, w]`
-    at_vertex: Tensor  # a and a' of each vertex, in the order of its star, `[V, 2 c]`
+    at_vertex: Tensor  # a and a' of each vertex, in the order of its star, `[V, 2 c]`; `[V, c]` if
+    # g and h are the same
 
 
 def narrow_factors(given: Given) -> Narrow | None:
     """The factors of an update of product form; None where nodes have too many numbers, or where
     rays have some of their own.
     """
-    c, terms = len(given.bias) // 2, list(zip(given.plan.node, given.node, strict=True))
-    at_vertex = [(term.inputs[:2], value) for term, value in terms if term.inputs[:2] != NOT_READ]
-    read = [(term.inputs[2:], value) for term, value in terms if term.inputs[2:] != NOT_READ]
+    terms = list(zip(given.plan.node, given.node, strict=True))
+    count = len(terms[0][0].inputs) // 2 if terms else 1  # of factors
+    c = len(given.bias) // count
+    at_vertex = [(term.inputs[:count], value) for term, value in terms if _any(term.inputs[:count])]
+    read = [(term.inputs[count:], value) for term, value in terms if _any(term.inputs[count:])]
     width = sum(value.shape[1] for _, value in read)
     if given.ray or not read or width * (width + 1) > WORTH * c:
         return None
@@ -62,20 +65,64 @@ def narrow_factors(given: Given) -> Narrow | None:
         table, vertex = graph_rows(given).to(kind), stars_of(given.topology).vertex
         table = lift(table, vertex) if table.dim() > 1 else table
         for places, value in at_vertex:
-            maps = torch.cat([_map(number, value, given, kind) for number in places])
+            maps = torch.cat([_map(number, value, given, c, kind) for number in places])
             table = plus_linear(table, lift(value, vertex), maps)
         values = torch.cat([value.to(kind) for _, value in read], 1)
         first, second = (
-            torch.cat([_map(places[half], value, given, kind) for places, value in read], 1)
-            for half in (0, 1)
+            torch.cat([_map(places[half], value, given, c, kind) for places, value in read], 1)
+            for half in (0, count - 1)
         )
     return Narrow(values, first, second, table.expand(len(vertex), -1))
 
 
-def _map(number: int | None, value: Tensor, given: Given, kind: torch.dtype) -> Tensor:
+def equal_factors(given: Given) -> Tensor | None:
+    """The factors g and h that all rays have `[2 c]`, or `[c]` if they are the same; None where
+    nodes may differ, or where rays or graphs have numbers of their own.
+    """
+    alike = all(value.stride(0) == 0 for value in given.node)  # one row, seen by all nodes
+    if given.ray or given.graph or not given.node or not alike:
+        return None
+    with torch.autocast(given.bias.device.type, enabled=False):
+        found = at_least_float32(given.bias)
+        for term, value in zip(given.plan.node, given.node, strict=True):
+            rows = beneath(term, given.maps).to(found.dtype) @ value[0].to(found.dtype)
+            found = found + rows.unflatten(0, (2, -1)).sum(0)
+    return found
+
+
+def equal_sums(both: Tensor, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
+    """The sums over all pairs of rays of each vertex, where all rays have the factors `both`."""
+    parts, (p, c) = [], weights.few.shape
+    if layout.few:
+        grams = geometry.grams.split([vertices * side**2 for vertices, side in layout.few])
+        pairs = zip(grams, layout.few, strict=True)
+        parts.append(torch.cat([k.view(size[0], -1, p).sum(1) for k, size in pairs]) @ weights.few)
+    if layout.many:
+        places = [vertices * side for vertices, side in layout.many]
+        moments, equals = (
+            torch.cat(
+                [
+                    each.unflatten(0, size).sum(1)
+                    for each, size in zip(rows.split(places), layout.many, strict=True)
+                ]
+            )
+            for rows in (geometry.features, geometry.own)
+        )
+        squares = moments.square() @ layout.degrees.T
+        parts.append(torch.cat([squares, equals], 1) @ weights.many)
+    g, h = halves(both, c)
+    return (parts[0] if len(parts) == 1 else torch.cat(parts)) * (g * h)
+
+
+def _any(places: tuple[int | None, ...]) -> bool:
+    """Whether a term is read at one of some places."""
+    return any(number is not None for number in places)
+
+
+def _map(number: int | None, value: Tensor, given: Given, c: int, kind: torch.dtype) -> Tensor:
     """The map of a value at a place `[c, w]`; 0 where it is not read."""
     if number is None:
-        return value.new_zeros(len(given.bias) // 2, value.shape[1], dtype=kind)
+        return value.new_zeros(c, value.shape[1], dtype=kind)
     return given.maps[number].to(kind)
 
 
@@ -84,16 +131,18 @@ def narrow_sums(given: Narrow, geometry: Geometry, weights: Weights, layout: Lay
     stars = layout.stars
     rows = lift(F.pad(given.values, (0, 1), value=1.0), stars.neighbour)
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
-    few, p = layout.few_vertices, weights.gram.shape[0]
+    few, p = layout.few_vertices, weights.few.shape[0]
     a, parts = given.at_vertex, []
     if layout.few:
         grams = gram_groups(of_few, geometry.grams, p, layout.few)
-        found = torch.cat([torch.bmm(v.mT, (k @ v).view(*v.shape[:2], -1)) for v, k in grams])
-        parts.append(_weighed(found, a[:few], weights.gram, given))
+        found = torch.cat(
+            [torch.bmm(v.mT, torch.bmm(k.mT, v).view(*v.shape[:2], -1)) for v, k in grams]
+        )
+        parts.append(_weighed(found, a[:few], weights.few, given))
     if layout.many:
         groups = moment_groups(of_many, geometry, layout.many)
         found = torch.cat([_products(*each, layout.counts) for each in groups])
-        parts.append(_weighed(found, a[few:], torch.cat([weights.moment, -weights.own]), given))
+        parts.append(_weighed(found, a[few:], weights.many, given))
     return torch.cat(parts)
 
 
@@ -119,6 +168,6 @@ def _weighed(products: Tensor, a: Tensor, coefficients: Tensor, given: Narrow) -
     linear = torch.cat([of_both, of_first, alone], -1).flatten(0, 1)
     c = coefficients.shape[1]
     of_one = (products[:, -1] @ linear).split(c, 1)
-    one, other = a.split(c, 1)
+    one, other = halves(a, c)
     found = torch.addmm(one * of_one[0], products.flatten(1), all)
     return found + other * torch.addcmul(of_one[1], one, of_one[2])

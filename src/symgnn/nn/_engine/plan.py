@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from symgnn.nn.form import MLP, After, Form
 from symgnn.nn.inputs import Input, Measure, Reduction, a
 
 if TYPE_CHECKING:
+    from symgnn.nn.separable import Separable
     from symgnn.nn.update import Update
 
 
@@ -94,10 +95,12 @@ def plan_of(update: Update) -> Plan:
         else:
             place, _, incoming = given.place.partition(" ")
             ray.append((home, int(place == "second"), number, bool(incoming)))
+    of_nodes, of_rays = places, 2 if two else 1
     if phi.on_rays:
-        graph, node, ray = _factors(update.inputs)
-    nodes = _grouped(node, 4 if phi.on_rays else places)
-    rays = _grouped(ray, 2 if two or phi.on_rays else 1)
+        factors = 1 if cast("Separable", phi).tied else 2
+        graph, node, ray = _factors(update.inputs, factors)
+        of_nodes, of_rays = 2 * factors, factors
+    nodes, rays = _grouped(node, of_nodes), _grouped(ray, of_rays)
     last = phi.last if isinstance(phi, MLP) and mlp else None
     plain = update.after == After()
     adds = (
@@ -149,11 +152,12 @@ def lists_angles(updates: Sequence[Update]) -> bool:
 Reads = list[tuple[Input, int, int, bool]]
 
 
-def _factors(inputs: Sequence[Input]) -> tuple[list[Term], Reads, Reads]:
+def _factors(inputs: Sequence[Input], factors: int) -> tuple[list[Term], Reads, Reads]:
     """The inputs of a form on rays: of graphs, of nodes and of rays.
 
     Its maps are those of g and of h for each input, one after the other. A node has four places:
-    as the vertex for g and h, as the neighbour for g and h.
+    as the vertex for g and h, as the neighbour for g and h. Where g and h are one factor, it has
+    two, and what the second ray reads is what the first does.
     """
     graph: list[Term] = []
     node: Reads = []
@@ -161,10 +165,11 @@ def _factors(inputs: Sequence[Input]) -> tuple[list[Term], Reads, Reads]:
     for number, given in enumerate(inputs):
         place, _, incoming = given.place.partition(" ")
         halves = {"first": (0,), "second": (1,)}.get(place, (0, 1))
+        halves = tuple(half for half in halves if half < factors)
         if given.domain == "graph":
-            graph.append(Term(given.home, (2 * number, 2 * number + 1)))
+            graph.append(Term(given.home, tuple(2 * number + half for half in halves)))
         elif given.domain == "node":
-            first = 0 if place == "vertex" else 2
+            first = 0 if place == "vertex" else factors
             node += [(given.home, first + half, 2 * number + half, False) for half in halves]
         elif given.domain == "edge":
             ray += [(given.home, half, 2 * number + half, bool(incoming)) for half in halves]

@@ -17,7 +17,7 @@ from symgnn.nn._engine.first_half import (
     unstacked,
 )
 from symgnn.nn._engine.moments import Moments, MomentValues
-from symgnn.nn._engine.narrow_sums import narrow_factors
+from symgnn.nn._engine.narrow_sums import Narrow, equal_factors, narrow_factors
 from symgnn.nn._engine.once import RowValues
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import few, move
@@ -202,7 +202,10 @@ class WholeEngine(Reference):
         weight = None if fading is None else on_rays(fading, False, state)
 
         def total(to: str) -> Tensor:
-            narrow = None if to == "ray" or compiling() else narrow_factors(given)
+            narrow: Narrow | Tensor | None = None
+            if to == "node" and not compiling():
+                narrow = equal_factors(given)
+                narrow = narrow_factors(given) if narrow is None else narrow
             if narrow is not None:
                 return moments.narrow_product(phi, narrow, weight)
             table = unstacked(node_table(given), len(given.bias))
