@@ -20,6 +20,7 @@ from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.directional import DIRECTIONAL
 from symgnn.nn.envelopes import with_cosines, with_envelope, with_ray_lengths
 from symgnn.nn.feature_checks import OPTIONS
+from symgnn.nn.filtered import FILTERED
 from symgnn.nn.form import INITIALISATIONS, Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF, d2
 from symgnn.nn.model import Model
@@ -423,7 +424,8 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        table = {**ARCHITECTURES, **SEPARABLE, **DIRECTIONAL, **RUNGS, **FORMULAS, **PEERS}
+        blocks = {**ARCHITECTURES, **SEPARABLE, **FILTERED, **DIRECTIONAL, **RUNGS}
+        table: dict[str, Any] = {**blocks, **FORMULAS, **PEERS}
         found = named("architecture", architecture, table)
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")

@@ -158,13 +158,15 @@ class Operator(Input):
 
     Signature of `function`: `(v [N, w], state) -> [N, w]`; it may keep results that depend on
     coordinates alone in `state.measured`. Where its result is not as wide as v, `width_in` gives
-    the width, of the widths of all values and the number of coordinates.
+    the width, of the widths of all values and the number of coordinates. `fades` says that what an
+    edge adds goes to 0 where the value of the edge does.
     """
 
     function: Callable[[Tensor, State], Tensor] = lambda rows, state: rows
     symmetry: Symmetry = PERMUTATIONS
     of: str = "vx"
     width_in: Callable[[Mapping[str, int], int | None], int] | None = None
+    fades: bool = False
 
     @property
     def needs(self) -> frozenset[str]:
