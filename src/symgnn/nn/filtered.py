@@ -109,7 +109,7 @@ class ScaledMLP(MLP):
 
     takes_update = True
     adds_old = True
-    size: Tensor
+    scale: Tensor  # 1 / size, [sum of widths]
 
     def __init__(
         self, widths: Sequence[int], out: int, hidden: int, *, update: Update, width: Width
@@ -124,17 +124,17 @@ class ScaledMLP(MLP):
             init=width.init,
             gain=gain,
         )
-        self.register_buffer("size", torch.ones(sum(widths)))
+        self.register_buffer("scale", torch.ones(sum(widths)))
 
     def prepare(self, *values: Tensor) -> None:
         """Take the root mean square of each column, where it is not 0, for its size."""
         columns = torch.cat([value.square().mean(0) for value in values]).sqrt()
-        self.size.copy_(torch.where(columns > 0, columns, 1.0))
+        self.scale.copy_(torch.where(columns > 0, 1 / columns, 1.0))
 
     def home(self, *values: Tensor) -> list[Tensor]:
         """As that of an MLP, of the inputs over their sizes."""
-        sizes = self.size.split(self.widths) if self.widths else ()
-        return super().home(*(v / size for v, size in zip(values, sizes, strict=True)))
+        maps = (self.first.weight * self.scale).split(self.widths, 1) if self.widths else ()
+        return [linear(value, map) for value, map in zip(values, maps, strict=True)]
 
 
 def filtered(degree: int = 2) -> Network:

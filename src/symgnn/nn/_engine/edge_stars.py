@@ -12,8 +12,10 @@ largest degree of a group of nodes. Messages that nothing else reads are made in
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -116,21 +118,24 @@ def _shape_of(degree: int, dtype: torch.dtype, state: State) -> Shape:
     )
     rows = (lift(vectors, stars.edge) * stars.there.to(dtype)).T
     there = stars.there.to(dtype).T
-    of_moments, of_own = coefficients(vectors, degree, unit)
+    of_moments, of_own = (
+        torch.as_tensor(each, dtype=dtype, device=vectors.device)
+        for each in coefficients(vectors.shape[1], degree, unit)
+    )
     found = stars.groups(features(rows, there, degree, unit))
     own = stars.groups((there if unit else powers(rows, there, degree)).T)
     return Shape([each.mT for each in found], [each.mT for each in own], of_moments, of_own)
 
 
-def coefficients(vectors: Tensor, degree: int, unit: bool) -> tuple[Tensor, Tensor]:
+@lru_cache(maxsize=64)
+def coefficients(n: int, degree: int, unit: bool) -> tuple[np.ndarray, np.ndarray]:
     """T `[L + 1, M]`, and the coefficients of the powers of `|r|^2` `[L + 1, s]`."""
-    q = torch.tensor(powers_of(BASIS, degree), dtype=torch.float64)
-    own, n = q, vectors.shape[1]
+    q = np.array(powers_of(BASIS, degree))
+    own = q
     if unit:
-        own = q.sum(1, keepdim=True)
-        q = q @ torch.as_tensor(powers_in_harmonics(n, degree))
-    number = torch.tensor(counts(n, degree, unit))
-    return q.repeat_interleave(number, 1).to(vectors), own.to(vectors)
+        own = q.sum(1, keepdims=True)
+        q = q @ powers_in_harmonics(n, degree)
+    return np.repeat(q, counts(n, degree, unit), 1), own
 
 
 def star_products(degree: int, e: LazyValues, state: State) -> Tensor:
@@ -153,7 +158,10 @@ def moved_products(degree: int, e: Tensor, state: State) -> Tensor:
     """The same in operations whose sizes depend on the numbers of edges and nodes alone."""
     e, target = at_least_float32(e), state.topology.edges.target
     vectors = directions(state).to(e.dtype)
-    of_moments, of_own = coefficients(vectors, degree, unit=False)
+    of_moments, of_own = (
+        torch.tensor(each.tolist(), dtype=e.dtype, device=e.device)
+        for each in coefficients(vectors.shape[1], degree, unit=False)
+    )
     rows, there = vectors.T.contiguous(), torch.ones_like(vectors[:, 0]).unsqueeze(0)
     of_edges = features(rows, there, degree, unit=False).unsqueeze(2)
     alone = powers(rows, there, degree).T.clone(memory_format=torch.contiguous_format)
