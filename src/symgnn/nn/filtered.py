@@ -73,9 +73,7 @@ class DistanceFilter(Form):
         """Each node value times its columns of W, and the filter of all edge values."""
         count = self.node_inputs
         maps = self.nodes.weight.split(self.widths[:count], 1)
-        found: list[Tensor | None] = [
-            linear(value, map) for value, map in zip(values[:count], maps, strict=True)
-        ]
+        found = [linear(value, map) for value, map in zip(values[:count], maps, strict=True)]
         found[0] = found[0] + self.nodes.bias
         rows = torch.cat(values[count:], 1) if len(values) > count + 1 else values[count]
         filters = linear(rows, self.filters.weight) + self.filters.bias
