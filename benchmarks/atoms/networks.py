@@ -132,6 +132,7 @@ Make = Callable[[float, Sequence[Data]], nn.Module]
 OURS: dict[str, Make] = {
     "DGN": lambda cutoff, graphs: Ours("dgn", cutoff, graphs),
     "Combined-separable": lambda cutoff, graphs: Ours("combined-separable", cutoff, graphs),
+    "Combined-filtered": lambda cutoff, graphs: Ours("combined-filtered", cutoff, graphs),
 }
 PEERS: dict[str, Make] = {
     "PaiNN (schnetpack)": lambda cutoff, graphs: SchNetPack("PaiNN", cutoff),

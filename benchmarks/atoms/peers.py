@@ -5,13 +5,22 @@
     python benchmarks/atoms/peers.py DIRECTORY gfn2 --rounds 1 --no-learning   # a part of it
     python benchmarks/atoms/peers.py DIRECTORY emt --only DGN   # one potential, not a comparison
 
+The run that docs/atoms.md reports leaves out what is far behind, which a run of one seed showed
+(`peers-first-round.json`): Combined-separable and egnn-pytorch on both data sets, DGN on molecules:
+
+    python benchmarks/atoms/peers.py DIRECTORY gfn2 --no-learning --only Combined-filtered \
+        --only "PaiNN (schnetpack)" --only "SchNet (schnetpack)"
+    python benchmarks/atoms/peers.py DIRECTORY emt --no-learning --only DGN \
+        --only Combined-filtered --only "PaiNN (schnetpack)" --only "SchNet (schnetpack)"
+
 Stopped, it goes on where it was: `DIRECTORY/peers.json` has what is done.
 
 Protocol, fixed before the run that is reported:
 
 - Data: `configurations.py`: metals by EMT (cutoff 5.5 A) and molecules by GFN2 (cutoff 5 A); 800
   configurations to train on, 100 to choose the rate by, 100 of other trajectories to test on.
-- Potentials: ours as `symgnn.fit` builds them, with its defaults; schnetpack's PaiNN and SchNet, and
+- Potentials: ours as `symgnn.fit` builds them, with its defaults, which were chosen on the
+  training and validation configurations of the molecules, as peers' were not; schnetpack's PaiNN and SchNet, and
   egnn-pytorch, each 64 wide with 3 layers (`networks.py`). The energy is a sum over atoms,
   `scale out_i + reference(z_i)`, with the references and the scale of `symgnn.fit` for all; forces
   are its derivative. float32, one thread.

@@ -11,11 +11,12 @@ from torch_geometric.data import Data
 from symgnn.graphs import periodic_graph
 from symgnn.nn import ARCHITECTURES, Potential, build
 from symgnn.nn.envelopes import reads_angles
+from symgnn.nn.filtered import FILTERED
 from symgnn.nn.variants import SEPARABLE
 
 CUTOFF = 3.2
 #: All blocks that translations and rotations keep.
-BLOCKS = [name for name in (*ARCHITECTURES, *SEPARABLE) if name != "gn"]
+BLOCKS = [name for name in (*ARCHITECTURES, *SEPARABLE, *FILTERED) if name != "gn"]
 #: Those whose messages can fade out.
 SMOOTH = [name for name in BLOCKS if name not in ("sdgn", "cgn", "cgn-separable")]
 
@@ -28,7 +29,8 @@ def potential(block: str, **options: object) -> Potential:
     spec = {**ARCHITECTURES, **SEPARABLE}.get(block)
     if spec is not None and reads_angles(spec):
         settings["cosines"] = True
-    if spec is not None and "d2" in map(repr, spec.edge) and block in SMOOTH:
+    reads_lengths = block in FILTERED or (spec is not None and "d2" in map(repr, spec.edge))
+    if reads_lengths and block in SMOOTH:
         settings["radial"] = 4
     settings |= options
     model = build(block, task="node", **settings).double()

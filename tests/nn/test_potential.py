@@ -116,7 +116,9 @@ def test_without_an_envelope_they_do_jump() -> None:
     assert float(forces.diff(dim=0).abs().max()) > 1e-3
 
 
-@pytest.mark.parametrize("block", ["dgn", "combined", "combined-separable", "combined-chunk"])
+@pytest.mark.parametrize(
+    "block", ["dgn", "combined", "combined-separable", "combined-filtered", "combined-chunk"]
+)
 def test_forces_can_be_differentiated_again(block: str) -> None:
     options = {"chunk": 40} if block.endswith("-chunk") else {}
     model = potential(block.removesuffix("-chunk"), **options).eval()
@@ -147,7 +149,10 @@ def test_forces_can_be_differentiated_again(block: str) -> None:
     torch.testing.assert_close((by_weight * part).sum(), wanted, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("block", ["dgn", "combined", "agn-raw", "agn-to-edges", "dgn-norm"])
+@pytest.mark.parametrize(
+    "block",
+    ["dgn", "combined", "agn-raw", "agn-to-edges", "dgn-norm", "combined-filtered"],
+)
 @pytest.mark.parametrize("way", ["reference", "chunk"])
 def test_every_way_to_compute_gives_the_same(block: str, way: str) -> None:
     options: dict = {"norm": True, "residual": True} if block == "dgn-norm" else {}

@@ -36,7 +36,7 @@ torch.save((energy.detach(), -gradient, json.loads(extra["symgnn.json"])), sys.a
 
 
 @EXPORTS
-@pytest.mark.parametrize("block", ["dgn", "combined", "combined-separable"])
+@pytest.mark.parametrize("block", ["dgn", "combined", "combined-separable", "combined-filtered"])
 def test_programs_give_the_energies_and_forces_of_the_potential(block: str) -> None:
     model = potential(block).eval()
     program = export(model, graph(bulk("Cu"))).module()
@@ -54,7 +54,7 @@ def test_programs_give_the_energies_and_forces_of_the_potential(block: str) -> N
 
 
 @EXPORTS
-@pytest.mark.parametrize("block", ["dgn", "combined-separable"])
+@pytest.mark.parametrize("block", ["dgn", "combined-separable", "combined-filtered"])
 def test_programs_to_be_compiled_give_forces_too(block: str) -> None:
     model, names = (
         potential(block, layers=1).eval(),

@@ -99,7 +99,7 @@ def test_classes_have_probabilities(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="AOTInductor needs a C++ compiler")
-@pytest.mark.parametrize("block", ["dgn", "combined-separable"])
+@pytest.mark.parametrize("block", ["dgn", "combined-separable", "combined-filtered"])
 def test_compiled_potentials_give_energies_and_forces(block: str, tmp_path: Path) -> None:
     model = {"block": block, "hidden": 4, "layers": 1, "cutoff": 3.4}
     frames = emt_frames(10)

@@ -27,7 +27,7 @@ FINDING = (
 CUTOFF, LATTICE = 4.5, 3.61
 FORCES, TRAINING = 3.0, 3.0
 #: Cubic cells along each side, of four atoms each.
-CELLS = {"dgn": 6, "combined-separable": 6, "combined": 3}
+CELLS = {"dgn": 6, "combined-separable": 6, "combined": 3, "combined-filtered": 6}
 
 
 def crystal(cells: int) -> Data:

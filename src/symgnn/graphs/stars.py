@@ -79,14 +79,10 @@ def _stars(topology: Topology) -> Stars:
     device, rays = star.device, torch.arange(len(star), device=star.device)
     begin = degree.cumsum(0) - degree  # the first ray of each vertex
     order = degree.argsort(stable=True)
-    level = (degree[order].double().log() / math.log(SPREAD)).floor()
-    _, count = torch.unique_consecutive(level, return_counts=True)
-    side = degree[order][count.cumsum(0) - 1]  # the largest degree of each group
-    sizes = _joined(list(zip(_listed(count), _listed(side), strict=True)))
-    count, side = torch.tensor(sizes, dtype=torch.long, device=device).view(-1, 2).unbind(1)
+    sizes, side = grouped(degree[order])
+    count = torch.tensor([vertices for vertices, _ in sizes], dtype=torch.long, device=device)
     smallest = degree[order][count.cumsum(0) - count]
-    padded = _listed(smallest < side)
-    side = side.repeat_interleave(count)
+    padded = [least < side for least, (_, side) in zip(_listed(smallest), sizes, strict=True)]
     start = torch.empty_like(degree).index_copy(0, order, side.cumsum(0) - side)
     place = start[star] + rays - begin[star]
     ray = begin[order].repeat_interleave(side).index_copy(0, place, rays)
@@ -115,6 +111,21 @@ def _stars(topology: Topology) -> Stars:
         at[star][read].to(kind),
         offsets[::2].to(kind),
     )
+
+
+def grouped(degree: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
+    """Groups of vertices of about the same degree, of degrees that rise `[V]`.
+
+    Returns:
+        Of each group, its vertices and their degree with padding; the latter for each vertex `[V]`.
+    """
+    level = (degree.double().log() / math.log(SPREAD)).floor()
+    _, count = torch.unique_consecutive(level, return_counts=True)
+    side = degree[count.cumsum(0) - 1]  # the largest degree of each group
+    sizes = _joined(list(zip(_listed(count), _listed(side), strict=True)))
+    both = torch.tensor(sizes, dtype=torch.long, device=degree.device).view(-1, 2)
+    count, side = both.unbind(1)
+    return sizes, side.repeat_interleave(count)
 
 
 def _joined(sizes: list[tuple[int, int]]) -> list[tuple[int, int]]:

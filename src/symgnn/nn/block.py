@@ -62,7 +62,7 @@ def with_after(
     """
     after = dict(spec.after)
     for domain, value in VALUE_OF.items():
-        if spec[domain] and domain not in spec.forms:
+        if spec[domain] and getattr(spec.forms.get(domain), "adds_old", domain not in spec.forms):
             known = after.get(domain, After())
             adds = known.residual or (residual and old[value] == new[value])
             after[domain] = replace(known, norm=known.norm or norm, residual=adds)

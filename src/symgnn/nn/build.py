@@ -27,6 +27,7 @@ from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
 from symgnn.nn.directional import DIRECTIONAL
 from symgnn.nn.envelopes import with_cosines, with_envelope, with_ray_lengths
 from symgnn.nn.feature_checks import OPTIONS
+from symgnn.nn.filtered import FILTERED
 from symgnn.nn.form import INITIALISATIONS, Width
 from symgnn.nn.inputs import DOMAINS, VALUE_OF, d2
 from symgnn.nn.model import Model
@@ -176,8 +177,9 @@ def build(
             The symmetry is the same.
         options: For the blocks, `separable=True` (angle updates in product form, whose cost grows
             with the number of edges) with its `degree`, `basis`, `channels` and `tied`, and
-            `chiral=True` (the node update reads handedness), see :func:`symgnn.nn.variants.variant_of`; for a
-            peer's network its own options, such as `cutoff` (see :mod:`symgnn.nn.peers`).
+            `chiral=True` (the node update reads handedness), see
+            :func:`symgnn.nn.variants.variant_of`; for a peer's network its own options, such as
+            `cutoff` (see :mod:`symgnn.nn.peers`).
             A peer also has other defaults for the above, those of its own code.
 
     Returns:
@@ -432,7 +434,8 @@ def network_named(
     """A network by its name, or the one given; `types` is for a network that embeds them."""
     found: Any = architecture
     if isinstance(architecture, str):
-        table = {**ARCHITECTURES, **SEPARABLE, **DIRECTIONAL, **RUNGS, **FORMULAS, **PEERS}
+        blocks = {**ARCHITECTURES, **SEPARABLE, **FILTERED, **DIRECTIONAL, **RUNGS}
+        table: dict[str, Any] = {**blocks, **FORMULAS, **PEERS}
         found = named("architecture", architecture, table)
     elif not isinstance(architecture, Spec | Network):
         raise TypeError(f"architecture: is {architecture!r}; give a name, a Spec or a Network")

@@ -108,7 +108,8 @@ def with_envelope(network: Network, cutoff: float) -> Network:
         of: Any = each.of if isinstance(each, Reduction) else each
         if isinstance(each, Reduction) and isinstance(of, Measure) and of.make is None:
             known[of] = faded(of, cutoff)
-        if isinstance(of, Operator) or getattr(of, "grouped", False):
+        jumps = isinstance(of, Operator) and not of.fades
+        if jumps or getattr(of, "grouped", False):
             raise ValueError(
                 f"envelope: {network.name} reads {of.name}, which depends on all neighbours of a "
                 "node and is discontinuous when one crosses the cutoff; use dgn, agn or combined"

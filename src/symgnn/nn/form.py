@@ -37,6 +37,8 @@ class Form(nn.Module):
     #: For angles: whether it is a product of factors of the two rays and a polynomial, so that sums
     #: need no list of angles (see :mod:`symgnn.nn.separable`).
     on_rays = False
+    #: Whether `residual=True` of :func:`symgnn.nn.build` adds the old value to its result.
+    adds_old = False
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__()
@@ -75,6 +77,13 @@ class Form(nn.Module):
             `[R, out]`, or None where there is no faster way.
         """
         return None
+
+    def prepare(self, *values: Tensor) -> None:
+        """Look at the inputs on some training graphs, before :meth:`calibrate`; by default not.
+
+        Args:
+            values: As for :meth:`home`.
+        """
 
     def calibrate(self, *values: Tensor) -> None:
         """Rescale the weights so that the result has the size of 1; by default they stay.

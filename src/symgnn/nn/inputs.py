@@ -159,13 +159,15 @@ class Operator(Input):
 
     Signature of `function`: `(v [N, w], state) -> [N, w]`; it may cache results that depend on
     coordinates alone in `state.measured`. If its result is not as wide as v, `width_in` computes
-    the width from the widths of all values and the dimension.
+    the width from the widths of all values and the dimension. `fades` states that the contribution
+    of an edge goes to 0 with the value of the edge.
     """
 
     function: Callable[[Tensor, State], Tensor] = lambda rows, state: rows
     symmetry: Symmetry = PERMUTATIONS
     of: str = "vx"
     width_in: Callable[[Mapping[str, int], int | None], int] | None = None
+    fades: bool = False
 
     @property
     def needs(self) -> frozenset[str]:

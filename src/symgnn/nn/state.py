@@ -14,6 +14,7 @@ from symgnn.geometry.symmetry import EVERYTHING
 from symgnn.graphs import Topology
 from symgnn.graphs.checks import check_shape, check_shift_dimension
 from symgnn.nn._engine.torch_private import may_branch_on_values
+from symgnn.nn.edge_products import directions, plain_products
 from symgnn.nn.envelopes import message_weights
 from symgnn.nn.inputs import VALUE_OF, Initial, Input, Measure, Operator
 from symgnn.nn.spec import Spec
@@ -114,6 +115,11 @@ class Reference:
     def update(self, update: Update, state: State) -> Values:
         """The new value of an update."""
         return update.reference(state)
+
+    def edge_products(self, degree: int, state: State) -> Tensor:
+        """Those of :mod:`symgnn.nn.edge_products`, `[N, (degree + 1) w]`."""
+        assert state.e is not None
+        return plain_products(degree, state.e.rows, directions(state), state.topology)
 
     def __repr__(self) -> str:
         return "reference"

@@ -123,6 +123,7 @@ class Update(nn.Module):
 
     def calibrate(self, state: State) -> None:
         """Rescale the weights of phi so that, on this graph, its results have the size of 1."""
+        self.phi.prepare(*(self._at_home(each, state) for each in self.inputs))
         self.phi.calibrate(*self._first_half(state))
 
     def _first_half(self, state: State) -> list[Tensor]:

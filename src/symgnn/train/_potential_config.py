@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
+from symgnn.nn.filtered import FILTERED
 from symgnn.nn.inputs import Reduction, d2, kappa, theta
 from symgnn.nn.peers import PEERS
 from symgnn.nn.separable import conformal_product
@@ -13,6 +14,8 @@ from symgnn.nn.variants import SEPARABLE
 
 #: How far atoms see each other, in Angstrom, and how many radial functions they read.
 CUTOFF, RADIAL = 5.5, 20
+#: As many for messages that are filtered by them: a filter of fast functions learns more slowly.
+FILTER_RADIAL = 8
 #: How potentials are trained if nothing else is said: small batches, as one configuration has many
 #: forces, and a rate that falls to 0.
 TRAINING: dict[str, Any] = {
@@ -59,7 +62,9 @@ def for_potential(
     cutoff = model.get("cutoff", CUTOFF)
     defaults: dict[str, Any] = {"node_types": "atoms", "graph_state": False, "residual": True}
     spec = {**ARCHITECTURES, **SEPARABLE}.get(str(block).lower())
-    if spec is not None:
+    if str(block).lower() in FILTERED:
+        defaults |= {"cutoff": cutoff, "envelope": True, "radial": FILTER_RADIAL}
+    elif spec is not None:
         home = {each.of if isinstance(each, Reduction) else each.home for each in spec.all_inputs}
         smooth = kappa not in home and conformal_product not in home and spec.scaling is None
         if smooth:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from symgnn.graphs import Movement, Topology
+from symgnn.nn._engine.edge_stars import filtered_values, moved_products, star_products
 from symgnn.nn._engine.first_half import (
     Given,
     first_half,
@@ -24,6 +25,7 @@ from symgnn.nn._engine.rows import few, move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
 from symgnn.nn._engine.torch_private import transforms
 from symgnn.nn._engine.values import LazyValues, lift
+from symgnn.nn.filtered import DistanceFilter
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
 from symgnn.nn.separable import RayProduct, Separable
@@ -50,11 +52,22 @@ class WholeEngine(Reference):
         """A value from its rows `[rows of the domain, w]`."""
         return LazyValues(state.topology, domain, rows)
 
+    def edge_products(self, degree: int, state: State) -> Tensor:
+        """Those of :mod:`symgnn.nn.edge_products`, `[N, (degree + 1) w]`."""
+        assert state.e is not None
+        if compiling():
+            return moved_products(degree, state.e.rows, state)
+        with torch.autocast(state.x.device.type, enabled=False):  # differences need all digits
+            return star_products(degree, cast(LazyValues, state.e), state)
+
     def update(self, update: Update, state: State) -> Values:
         """The new value of an update."""
         plan = update.plan
+        if not compiling() and isinstance(update.phi, DistanceFilter) and update.phi.of_source:
+            return self._filter(update, update.phi, state)
         new = self._mlp(update, state) if plan.additive else self._form(update, state)
-        if plan.plain:
+        faded = plan.additive or plan.on_rays or update.envelope is None
+        if plan.plain and faded:
             return new
         if plan.adds and type(new) in (LazyValues, RowValues):
             return cast(LazyValues, new).plus(getattr(state, VALUE_OF[update.domain]))
@@ -169,6 +182,24 @@ class WholeEngine(Reference):
         return LazyValues(topology, "angle", hidden, last, False, folds, rays, rows)
 
     # ---------------------------------------------------------------- any other form
+
+    def _filter(self, update: Update, phi: DistanceFilter, state: State) -> Values:
+        """Messages filtered by distance."""
+        count, inputs = phi.node_inputs, [each.home for each in update.inputs]
+        rows = [update.typed(state.get(each).rows) for each in inputs[:count]]
+        table = phi.nodes(torch.cat(rows, 1) if count > 1 else rows[0])
+        map = torch.cat([phi.filters.weight, phi.filters.bias.unsqueeze(1)], 1)
+
+        def parts() -> list[Tensor]:
+            return [update.typed(state.get(each).rows) for each in inputs[count:]]
+
+        key, weight = (*inputs[count:], update.envelope), self.weights(update, state)
+        new = filtered_values(state.topology, table, parts, weight, map, key, state)
+        if update.plan.plain:
+            return new
+        old = state.e.rows if update.after.residual and state.e is not None else None
+        ungated = update.activated(new.rows)
+        return LazyValues(state.topology, "edge", update.gated(ungated, old), ungated=ungated)
 
     def _form(self, update: Update, state: State) -> Values:
         topology, domain = state.topology, update.domain
