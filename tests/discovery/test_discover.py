@@ -89,7 +89,7 @@ def test_it_is_saved_and_resumed_alike(report: DiscoveryReport, tmp_path: Path) 
     again = symgnn.discover(rings(), minutes=5, resume=True, **given)
     assert again.to_dict() == report.to_dict()
     page = again.save(tmp_path / "discover.html").read_text()
-    assert "Do the targets keep it?" in page
+    assert "Do the targets keep the transformation?" in page
     assert page.count("data:image/png") == 2
     assert json.loads(again.save(tmp_path / "discover.json").read_text())["best"] == again.best
     with pytest.raises(ValueError, match=r"^--resume: .* other data"):
