@@ -89,11 +89,15 @@ def test_it_is_saved_and_resumed_alike(report: DiscoveryReport, tmp_path: Path) 
     again = symgnn.discover(rings(), minutes=5, resume=True, **given)
     assert again.to_dict() == report.to_dict()
     page = again.save(tmp_path / "discover.html").read_text()
-    assert "Do the targets keep it?" in page
+    assert "Do the targets keep the transformation?" in page
     assert page.count("data:image/png") == 2
     assert json.loads(again.save(tmp_path / "discover.json").read_text())["best"] == again.best
     with pytest.raises(ValueError, match=r"^--resume: .* other data"):
         symgnn.discover(rings(seed=1), minutes=5, resume=True, **given)
+    for damage in ('{"results": {', "[1, 2]"):
+        (tmp_path / "steps.json").write_text(damage)
+        with pytest.raises(ValueError, match=r"^--resume: .* is damaged"):
+            symgnn.discover(rings(), minutes=5, resume=True, **given)
 
 
 @pytest.mark.parametrize("level", ["node", "edge", "classes"])
@@ -114,6 +118,29 @@ def test_vectors_are_tested_for_equivariance() -> None:
     assert found.verdicts["dilation"].verdict == "broken"
     assert "torsion" not in found.verdicts
     assert found.build().output_type == "vector per node"
+
+
+def test_several_vectors_in_a_row() -> None:
+    graphs = rings(60, "node-vectors")
+    for graph in graphs:
+        graph.y = torch.cat([graph.y, 100 * (graph.pos.roll(1, 0) - graph.pos)], 1)
+    found = symgnn.discover(graphs, level="node-vectors", progress=False, questions=())
+    for kind in ("translation", "rotation", "reflection"):
+        assert found.verdicts[kind].verdict == "kept"
+    assert found.build()(graphs[0]).shape == (7, 2, 2)
+    for graph in graphs:
+        graph.y[:, 2:] = torch.tensor([0.0, 1.0])  # a field, however large its neighbour
+    found = symgnn.discover(graphs, level="node-vectors", progress=False, questions=())
+    assert "rotation" in found.broken
+
+
+def test_copies_are_left_out() -> None:
+    given = rings(30)
+    found = symgnn.discover(
+        given + given[:10], minutes=1e-9, level="graph", progress=False, questions=()
+    )
+    assert found.graphs == 30
+    assert "10 of 40 graphs are exact copies" in str(found)
 
 
 def test_directions_that_matter_are_found() -> None:
@@ -168,6 +195,15 @@ def test_features_that_hold_coordinates_are_told_of() -> None:
         (lambda g: [Data(pos=d.pos * float("nan"), y=d.y, edge_index=EDGES) for d in g], r"^pos: "),
         (lambda g: [Data(pos=d.pos, y=torch.ones(1, 1), edge_index=EDGES) for d in g], r"^y: is t"),
         (lambda g: "nowhere", r"^data: 'nowhere' is neither"),
+        (lambda g: [{"pos": 1}] * 30, r"^graphs: is a list of dict"),
+        (lambda g: [Data(y=d.y, edge_index=EDGES) for d in g], r"^pos: graph 0 has no float"),
+        (
+            lambda g: [Data(pos=d.pos, y=d.y, edge_index=EDGES + 3) for d in g],
+            r"^edge_index: .* 9,",
+        ),
+        (lambda g: g[:5] * 10, r"^graphs: 5 of 50 differ"),
+        (lambda g: [Data(**d.to_dict(), x=d.pos * torch.nan) for d in g], r"^x: graph 0 has v"),
+        (lambda g: [*g[1:], Data(**g[0].to_dict(), x=g[0].pos)], r"^x: graph 29 has it, graph 0"),
     ],
 )
 def test_data_that_cannot_be_judged_are_refused(change: object, message: str) -> None:

@@ -155,7 +155,7 @@ def judge(
             p_value=adjusted[kind],
             share=comparison.share,
             decided_by=by,
-            how=f"{comparison.worse} against {comparison.best}",
+            how=_compared(comparison),
             knock_out=ratio,
             p_unadjusted=comparison.p_value,
             residual=residuals.get(kind),
@@ -163,3 +163,10 @@ def judge(
             spread=spread.get(kind),
         )
     return verdicts
+
+
+def _compared(comparison: Comparison) -> str:
+    """Which predictors were compared, in words."""
+    if comparison.worse == comparison.best:
+        return f"{comparison.best}, the best of all, does not see it"
+    return f"{comparison.worse} against {comparison.best}"
