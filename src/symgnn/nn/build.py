@@ -98,7 +98,7 @@ def build(
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
-            update; "dimenet-separable"; "tgn", "stgn", "ugn", "ugn+flips"; "egnn", "schnet",
+            update; "combined-filtered"; "dimenet-separable"; "tgn", "stgn", "ugn", "ugn+flips"; "egnn", "schnet",
             "dimenet", "dimenet++", "isogcn"; "dimenet-formula", "isognn-formula"; or a
             :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
