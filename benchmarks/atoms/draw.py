@@ -21,13 +21,15 @@ def bars(axis: Any, found: dict[str, Any], title: str) -> None:
     networks = sorted(found["means"].items(), key=lambda item: -item[1]["forces"])
     values = [value["forces"] for _, value in networks]
     colours = [THEIRS if "(" in label else OURS for label, _ in networks]
-    drawn = axis.barh([label for label, _ in networks], values, color=colours)
+    axis.barh([label for label, _ in networks], values, color=colours)
     for one in found["rounds"]:
         seeds = [one[label]["forces"] for label, _ in networks]
         axis.plot(seeds, range(len(seeds)), "k.", markersize=3)
-    axis.bar_label(drawn, fmt="%.0f", padding=6, fontsize=8)
-    axis.set_xscale("log")
-    axis.set_xlim(min(values) / 2, max(values) * 2)
+    for row, (label, value) in enumerate(networks):
+        end = max(one[label]["forces"] for one in found["rounds"])
+        text = f"{value['forces']:.3g}"
+        axis.annotate(text, (end, row), (6, -3), textcoords="offset points", fontsize=8)
+    axis.set_xlim(0, max(values) * 1.2)
     axis.set_title(title, fontsize=10)
     axis.set_xlabel("force error, meV/Å", fontsize=9)
 
