@@ -131,7 +131,7 @@ def test_what_is_not_clear_is_refused() -> None:
         r"^y: has shape \[7\] in the first graph": graphs([torch.ones(7)] * 10),
         r"^graphs: is one graph": graphs(ones)[0],
         r"^graphs: is a int; give a list": 3,
-        r"^y: graph 0 has none": [Data(pos=g.pos, edge_index=g.edge_index) for g in graphs(ones)],
+        r"^y: graph 0 has no y": [Data(pos=g.pos, edge_index=g.edge_index) for g in graphs(ones)],
     }
     for message, given in cases.items():
         with pytest.raises(ValueError, match=message):

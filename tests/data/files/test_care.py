@@ -294,7 +294,7 @@ def test_paths_and_frames(tmp_path: Path) -> None:
     found = read(tmp_path / "a.npz", units="angstrom", k=2)
     assert found[3].z.tolist() == [6, 1, 1, 1, 1]
     assert found[3].x.shape == (5, 5)
-    with pytest.raises(ValueError, match=r"^edge_index: graph 0 has none"):
+    with pytest.raises(ValueError, match=r"^edge_index: graph 0 has no edge_index"):
         splits([Data(pos=torch.rand(3, 2), y=torch.rand(1, 1))] * 4, task=found_task())
 
 
