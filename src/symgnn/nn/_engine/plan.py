@@ -164,8 +164,8 @@ def _factors(inputs: Sequence[Input], factors: int) -> tuple[list[Term], Reads, 
     ray: Reads = []
     for number, given in enumerate(inputs):
         place, _, incoming = given.place.partition(" ")
-        halves = {"first": (0,), "second": (1,)}.get(place, (0, 1))
-        halves = tuple(half for half in halves if half < factors)
+        both = {"first": (0,), "second": (1,)}.get(place, (0, 1))
+        halves = tuple(half for half in both if half < factors)
         if given.domain == "graph":
             graph.append(Term(given.home, tuple(2 * number + half for half in halves)))
         elif given.domain == "node":
