@@ -20,7 +20,7 @@ from symgnn.bench._suite import QUICK, Suite
 COUNTS = {
     "angles": (8, 7),
     "blocks": (14, 0),
-    "separable": (19, 4),
+    "separable": (27, 4),
     "atoms": (6, 0),
     "peers": (37, 8),
     "topology": (8, 8),
