@@ -279,6 +279,8 @@ def test_nothing_is_kept_where_coordinates_add_nothing_and_much_is_unexplained()
     assert 0.1 < found.signal[0] < 0.9
     assert "rotation" in found.undecided
     assert found.verdicts["rotation"].decided_by.startswith("coordinates add nothing")
+    assert "no predictor gains by reading coordinates" in found.advice
+    assert "cannot be predicted" not in found.advice
     assert found.model == {"block": "gn"}
 
 

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from symgnn.data._task_of_graphs import with_task
-from symgnn.discovery._judging import RESIDUALS, judge
+from symgnn.discovery._kind_verdicts import RESIDUALS, judge
 from symgnn.discovery._packing import pack
 from symgnn.discovery._residual_test import TESTED, residual_test, sequential_p
 from symgnn.discovery._target_rows import target_rows

@@ -245,9 +245,10 @@ def test_inputs_that_only_initial_values_carry_count_for_the_symmetry() -> None:
 
 def test_node_features_that_no_input_reads_are_refused() -> None:
     spec = Spec("s", edge=[v.source, d2], **NODES, inputs=[position])
-    with pytest.raises(ValueError, match=r"^node_features: is 2, but s "):
+    unread = "is 2, but the initial node values of s do not include v"
+    with pytest.raises(ValueError, match=rf"^node_features: {unread}"):
         build(spec, node_features=2, dimension=3)
-    with pytest.raises(ValueError, match=r"^in_channels: is 2, but s "):
+    with pytest.raises(ValueError, match=rf"^in_channels: {unread}"):
         Conv(spec, 2, 4, dimension=3)
 
 

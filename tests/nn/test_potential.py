@@ -234,7 +234,7 @@ def test_refuses_networks_that_are_no_potentials(block: str, options: dict, mess
     [
         ("cgn", {}, "envelope: CGN reads kappa, which depends on all neighbours"),
         ("sdgn", {}, "scales each graph by its longest edge"),
-        ("dgn", {"aggregation": "mean"}, "aggregation: is 'mean' for e->v, which jumps"),
+        ("dgn", {"aggregation": "mean"}, "aggregation: is 'mean' for e->v, which is discontinuous"),
         ("dgn", {"coordinate_map": "egcn"}, "coordinate_map: is 'egcn'"),
         ("dgn", {"cutoff": None}, "cutoff: is missing, but envelope is True"),
         ("schnet", {}, "envelope: is for the blocks of symgnn"),

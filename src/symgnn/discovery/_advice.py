@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from symgnn.discovery._deciding import LEVEL
-from symgnn.discovery._judging import RESIDUALS
+from symgnn.discovery._kind_verdicts import NOTHING_ADDED, RESIDUALS
 from symgnn.discovery._ladder import AGAIN, AND, ORDER
 from symgnn.geometry.symmetry import plural
 
@@ -35,6 +35,12 @@ def _targets(report: DiscoveryReport) -> str:
     if report.missed and not report.kept and not report.broken:
         return "The time was over before anything could be decided: give more minutes, or resume."
     if not report.kept and not report.broken:
+        if any(found.decided_by == NOTHING_ADDED for found in report.verdicts.values()):
+            return (
+                f"The best predictor explains {100 * explained:.0f} % of the variance of the "
+                "targets, and no predictor gains by reading coordinates. The rest may be noise, or "
+                "depend on coordinates in a way that needs more graphs: undecided."
+            )
         return (
             f"The targets cannot be predicted from these graphs (held-out R² {explained:.2f}, "
             f"p = {p_value:.2g}), so nothing can be said: undecided."

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from symgnn.data import Task
 from symgnn.discovery._advice import advice
 from symgnn.discovery._discovery_page import page
-from symgnn.discovery._judging import KindVerdict
+from symgnn.discovery._kind_verdicts import KindVerdict
 from symgnn.discovery._pose import PoseFinding
 from symgnn.discovery._report_text import report_text
 from symgnn.geometry import Symmetry

@@ -9,7 +9,7 @@ from symgnn.geometry.symmetry import plural
 
 if TYPE_CHECKING:
     from symgnn.discovery._discovery_report import DiscoveryReport
-    from symgnn.discovery._judging import KindVerdict
+    from symgnn.discovery._kind_verdicts import KindVerdict
 
 WIDTH = 104
 _LEGEND = (

@@ -16,7 +16,7 @@ from symgnn.discovery._choosing_networks import advised, candidates
 from symgnn.discovery._deciding import LEVEL, NEGLIGIBLE, best_of, compare
 from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._input_warnings import input_warnings
-from symgnn.discovery._judging import judge
+from symgnn.discovery._kind_verdicts import judge
 from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack

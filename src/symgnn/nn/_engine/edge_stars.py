@@ -93,7 +93,7 @@ def _edge_stars(topology: Topology) -> EdgeStars:
     return EdgeStars(sizes, vertex, edge, there, source.index_select(0, edge))
 
 
-class Shape(NamedTuple):
+class StarShape(NamedTuple):
     """What depends on the directions of the edges alone."""
 
     features: list[Tensor]  # of each group, F, 0 for padding `[V, M, D]`
@@ -102,16 +102,16 @@ class Shape(NamedTuple):
     of_own: Tensor  # of e_j^2, `[L + 1, s]`
 
 
-def shape_of(degree: int, dtype: torch.dtype, state: State) -> Shape:
+def shape_of(degree: int, dtype: torch.dtype, state: State) -> StarShape:
     """The features of the directions, made once for all layers."""
     key = ("edge moments", degree, dtype)
     if key not in state.measured:
         state.measured[key] = _shape_of(degree, dtype, state)
-    found: Shape = state.measured[key]
+    found: StarShape = state.measured[key]
     return found
 
 
-def _shape_of(degree: int, dtype: torch.dtype, state: State) -> Shape:
+def _shape_of(degree: int, dtype: torch.dtype, state: State) -> StarShape:
     stars, vectors = edge_stars(state.topology), directions(state).to(dtype)
     unit = may_branch_on_values(vectors) and not bool(
         (vectors.detach().square().sum(1) < 0.5).any()
@@ -124,7 +124,7 @@ def _shape_of(degree: int, dtype: torch.dtype, state: State) -> Shape:
     )
     found = stars.groups(features(rows, there, degree, unit))
     own = stars.groups((there if unit else powers(rows, there, degree)).T)
-    return Shape([each.mT for each in found], [each.mT for each in own], of_moments, of_own)
+    return StarShape([each.mT for each in found], [each.mT for each in own], of_moments, of_own)
 
 
 @lru_cache(maxsize=64)
