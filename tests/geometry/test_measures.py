@@ -321,3 +321,13 @@ def test_axes_in_front():
     assert direction(x).shape == x.shape
     assert length(normal(0, 3)).shape == (0,)
     assert angle(normal(0, 3), normal(0, 3)).shape == (0,)
+
+
+def test_the_derivative_of_a_direction_along_an_axis() -> None:
+    for n in (1, 2, 3):
+        vector = torch.zeros(n, dtype=torch.float64)
+        vector[0] = 2.0
+        found = torch.autograd.functional.jacobian(direction, vector)
+        expected = torch.eye(n, dtype=torch.float64) / 2
+        expected[0, 0] = 0.0  # a longer vector has the same direction
+        torch.testing.assert_close(found, expected)

@@ -93,8 +93,9 @@ def direction(vector: Tensor) -> Tensor:
     """
     vector = at_least_float32(vector)
     largest = vector.detach().abs().amax(-1, keepdim=True)
-    vector = vector / largest.masked_fill(largest == 0, torch.inf)  # 0 of the zero vector
-    return vector / vector.square().sum(-1, keepdim=True).clamp(min=1.0).sqrt()
+    zero = largest == 0
+    vector = vector / largest.masked_fill(zero, torch.inf)  # 0 of the zero vector
+    return vector / (vector.square().sum(-1, keepdim=True) + zero).sqrt()
 
 
 def angle(first: Tensor, second: Tensor) -> Tensor:
