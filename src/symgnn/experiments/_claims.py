@@ -1,7 +1,8 @@
 """Claims of the paper about two blocks on a dataset, goals, and whether they hold here.
 
 A difference counts if it is larger than two standard errors. These include the initialisations
-(the deviation of the paired differences over the root of their number) and the test set: each
+(the deviation of the paired differences over the root of their number; if the rows do not have the
+same initialisations, the deviations of both) and the test set: each
 test graph has a residual, how much it moves the score, and the deviation of the differences of the
 residuals of both networks over the root of the number of graphs is what another test set would do.
 """
@@ -69,8 +70,7 @@ class Goal:
 def difference_of(first: Results, second: Results, column: str) -> tuple[float, float]:
     """The mean difference of two rows in a column, and its standard error."""
     a, b = (row["cells"][column]["values"] for row in (first, second))
-    between = [x - y for x, y in zip(a, b, strict=True)]
-    squares = stdev(between) ** 2 / len(between) if len(between) > 1 else 0.0
+    squares = _initialisation_error(first, second, column) ** 2
     residuals = [row.get("residuals", {}).get(column) for row in (first, second)]
     if residuals[0] and residuals[1]:
         each = [x - y for x, y in zip(*residuals, strict=True)]
@@ -78,7 +78,24 @@ def difference_of(first: Results, second: Results, column: str) -> tuple[float, 
     else:  # as if the test sets were not the same, which is more than it is
         errors = [row["cells"][column].get("test_error") or 0.0 for row in (first, second)]
         squares += sum(error**2 for error in errors)
-    return fmean(between), squares**0.5
+    return fmean(a) - fmean(b), squares**0.5
+
+
+def _initialisation_error(first: Results, second: Results, column: str) -> float:
+    """The standard error of the mean difference of two rows, over initialisations.
+
+    Rows with the same initialisations are compared in pairs. Otherwise, a row with a single one
+    counts as if it varied as much as the other; 0 if both have one.
+    """
+    a, b = (row["cells"][column]["values"] for row in (first, second))
+    if len(a) == len(b) and first.get("seeds") == second.get("seeds"):
+        between = [x - y for x, y in zip(a, b, strict=True)]
+        return float(stdev(between) / len(between) ** 0.5) if len(between) > 1 else 0.0
+    known = [stdev(each) for each in (a, b) if len(each) > 1]
+    if not known:
+        return 0.0
+    deviations = [stdev(each) if len(each) > 1 else known[0] for each in (a, b)]
+    return float((deviations[0] ** 2 / len(a) + deviations[1] ** 2 / len(b)) ** 0.5)
 
 
 def _beyond(first: Results, second: Results, column: str, how: str) -> tuple[Holds, str]:
@@ -87,11 +104,22 @@ def _beyond(first: Results, second: Results, column: str, how: str) -> tuple[Hol
     places = max(0, min(4, 3 - math.floor(math.log10(max(abs(a), abs(b), 1e-4)))))
     found = (
         f"{a:.{places}f} and {b:.{places}f}, a difference of {mean:+.{places}f}±{error:.{places}f} "
-        "(standard error)"
+        f"({_name_of_error(first, second, column)})"
     )
     if abs(mean) <= ERRORS * error:
         return "undecided", found
     return (mean > 0 if how == "above" else mean < 0), found
+
+
+def _name_of_error(first: Results, second: Results, column: str) -> str:
+    """What a standard error includes, if it is not both initialisations and test graphs."""
+    counts = [len(row["cells"][column]["values"]) for row in (first, second)]
+    if max(counts) == 1:
+        return "standard error over test graphs alone: one initialisation each"
+    if min(counts) == 1:
+        single = (first, second)[counts.index(1)]["block"]
+        return f"standard error; {single} has one initialisation"
+    return "standard error"
 
 
 def _sooner(first: Results, second: Results, rising: bool) -> tuple[bool, str]:

@@ -19,7 +19,14 @@ from symgnn.data._registry import dataset
 from symgnn.experiments._dataset_protocols import EXPERIMENTS
 from symgnn.experiments._engines import HERE, RowEngine
 from symgnn.experiments._experiment import DATA_OF_READING, Experiment, NetworkRow, Protocol
-from symgnn.experiments._joined_rows import is_joined, read_rows, with_joined
+from symgnn.experiments._joined_rows import (
+    check_seeds,
+    is_joined,
+    missing_seeds,
+    read_rows,
+    with_joined,
+    without_rows,
+)
 from symgnn.experiments._paper_verdicts import spread
 from symgnn.experiments._qm9_peers import FIELD_UNITS
 from symgnn.experiments._resume import run_parts, write_results
@@ -31,6 +38,8 @@ from symgnn.store import code
 
 #: The name of the second test set, in columns.
 SECOND = "benchmark test"
+#: Fields of a protocol that may differ between files whose rows are joined.
+SEED_SETTINGS = ("seeds", "first_seed")
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,11 @@ class Settings:
         if "jobs" in dataset(self.experiment).options:
             options["jobs"] = jobs
         return load(self.experiment, **options)
+
+    @property
+    def stamp(self) -> dict[str, Any]:
+        """What a saved part of the run is reused for."""
+        return {"experiment": self.experiment, "source": self.source, **_plain(self.protocol)}
 
     def second(self) -> PackedGraphs | None:
         """The second test set, of problems that were not generated, where there is one at hand."""
@@ -79,7 +93,8 @@ def run_experiment(
     Options that are not given have the values of the protocol. Rows that an earlier run with the
     same settings completed are reused, and an interrupted row continues after its last saved epoch.
     Rows of the results.json files in `join`, possibly of other versions, are shown and judged with
-    them; without `rows`, only the rows that these files lack are run.
+    them; without `rows`, only the rows that these files lack are run. Of a row of which they have
+    some initialisations, only the others are run.
     """
     chosen = experiment.protocol(protocol)
     chosen = replace(
@@ -90,18 +105,27 @@ def run_experiment(
     )
     settings = Settings(experiment.name, chosen, source)
     same = {"name": experiment.name, "protocol": protocol, "settings": _plain(chosen)}
-    joined = [row for file in join or () for row in read_rows(file, same)]
+    joined = [row for file in join or () for row in read_rows(file, same, SEED_SETTINGS)]
+    wanted = chosen.initialisations
+    check_seeds(joined, wanted)
+    again = [row.shown_key for row in rows or () if is_joined(row.shown_key, joined, wanted)]
+    joined = without_rows(joined, again)
     splits = settings.load(jobs=engine.jobs)  # once, before several processes ask for it
-    stamp = {"experiment": experiment.name, "source": source, **_plain(chosen)}
-    parts = {
-        str(row): partial(run_row, settings, row, directory / "training", stamp)
-        for row in rows or experiment.rows
-        if rows or not is_joined(row.shown_key, joined)
-    }
-    done = run_parts(parts, directory / "rows", stamp, chosen.epochs, console, engine)
     column, counted = experiment.column("test"), len(splits.test)
     joined = [with_test_error(row, column, experiment.metric, counted) for row in joined]
-    done = with_joined(done, joined, [row.shown_key for row in experiment.all_rows])
+    parts, seeds_of = {}, {}
+    for row in rows or experiment.rows:
+        missing = missing_seeds(row.shown_key, joined, wanted)
+        if missing:
+            own = replace(chosen, seeds=len(missing), first_seed=missing[0])
+            mine = replace(settings, protocol=own)
+            parts[str(row)] = partial(run_row, mine, row, directory / "training", mine.stamp)
+            seeds_of[str(row)] = {name: getattr(own, name) for name in SEED_SETTINGS}
+    done = run_parts(
+        parts, directory / "rows", settings.stamp, chosen.epochs, console, engine, own=seeds_of
+    )
+    order = [row.shown_key for row in experiment.all_rows]
+    done = with_joined(done, joined, order, experiment.cell)
     judged = [c.check(done, column, experiment.metric) for c in experiment.claims]
     judged += [
         each
@@ -199,6 +223,7 @@ def run_row(
     errors |= {name: standard_error(each) for name, each in residuals.items()}
     return {
         **row.shown_key,
+        "seeds": list(protocol.initialisations),
         "parameters": sum(p.numel() for p in network.parameters()),
         "symmetry": str(network.symmetry),
         "training_seconds": trial.seconds,

@@ -71,6 +71,12 @@ class Protocol:
     points: int  # epochs, about, after which it is tested and saved
     limit: tuple[int, int, int] | None = None  # graphs of each split; None for all
     options: Mapping[str, Any] = field(default_factory=dict)  # of `symgnn.data.load`
+    first_seed: int = 0  # of the initialisations
+
+    @property
+    def initialisations(self) -> range:
+        """Their seeds."""
+        return range(self.first_seed, self.first_seed + self.seeds)
 
 
 @dataclass(frozen=True)

@@ -21,18 +21,31 @@ def run_parts(
     epochs: int,
     console: Console | None,
     engine: RowEngine,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
     """The results of all parts, in order, with a bar that shows the time left.
 
     A part that is in `directory`, run with the same settings and code, is not run again.
+
+    Args:
+        parts: Functions, by name.
+        directory: Where their results are saved.
+        settings: What all of them depend on.
+        epochs: The length of each, for the bar.
+        console: Where the bar is shown.
+        engine: Where parts are run.
+        own: Settings of single parts, by name.
     """
     console = console or Console()
-    stamp = json.loads(json.dumps({**settings, **code()}))  # as it comes back from a file
+    stamps = {
+        name: json.loads(json.dumps({**settings, **(own or {}).get(name, {}), **code()}))
+        for name in parts  # as they come back from a file
+    }
     files = {name: directory / f"{name.replace(' ', '-')}.json" for name in parts}
     results = {}
     for name, file in files.items():
         saved = read_json(file)
-        if isinstance(saved, dict) and saved.get("settings") == stamp:
+        if isinstance(saved, dict) and saved.get("settings") == stamps[name]:
             results[name] = saved["result"]
     missing = {name: part for name, part in parts.items() if name not in results}
     with bar(console) as shown:
@@ -43,8 +56,8 @@ def run_parts(
             shown.update(task, completed=done, description=text)
 
         for name, result in engine.run(missing, show) if missing else ():
-            results[name] = {**result, "commit": stamp["commit"]}
-            write_json(files[name], {"settings": stamp, "result": results[name]})
+            results[name] = {**result, "commit": stamps[name]["commit"]}
+            write_json(files[name], {"settings": stamps[name], "result": results[name]})
             if not console.is_terminal:  # where there is no bar, such as in a log
                 console.print(f"{name}: done, {len(results)} of {len(parts)}")
     return [results[name] for name in parts]

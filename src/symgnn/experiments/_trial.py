@@ -45,7 +45,7 @@ class Trial:
             epochs=protocol.epochs,
             batch_size=protocol.batch_size,
             learning_rate=experiment.learning_rate,
-            seed=0,
+            seed=protocol.first_seed,
             seeds=protocol.seeds,
             monitor=experiment.metric,
             weights="best" if experiment.by_validation else "last",
