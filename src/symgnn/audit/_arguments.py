@@ -89,7 +89,7 @@ def _of_schema(argument: Any) -> inspect.Parameter:
 
 
 def arguments(function: Callable[..., Any], data: Graph) -> tuple[list[Any], dict[str, Any]]:
-    """What to call the function with: the whole graph, or attributes by their names."""
+    """The arguments of the function: the whole graph, or attributes by their names."""
     parameters = parameters_of(function)
     if parameters is None:
         return [_whole(data, None)], {}

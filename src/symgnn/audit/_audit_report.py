@@ -149,7 +149,7 @@ class Report:
         return [line for line in lines if not line.endswith(NOT_ASKED)]
 
     def _so(self, kind: str, shapes: str, blind: bool) -> str:
-        """What follows for shapes that differ by such a transformation."""
+        """The consequence for shapes that differ by such a transformation."""
         if not blind or self.constant or not self.findings[kind].measured:
             return ""
         can = "cannot" if self.findings[kind].holds else "can"

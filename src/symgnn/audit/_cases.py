@@ -41,12 +41,12 @@ class Case:
 
     @cached_property
     def before(self) -> Graph:
-        """What the model is given before."""
+        """The input of the model before the transformation."""
         return joined(self.graphs, self.batched)
 
     @cached_property
     def after(self) -> Graph:
-        """What the model is given after."""
+        """The input of the model after the transformation."""
         moved = zip(self.graphs, self.elements, self.edges, strict=True)
         return joined([self._moved(*one) for one in moved], self.batched)
 

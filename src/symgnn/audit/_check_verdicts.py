@@ -1,4 +1,4 @@
-"""What the checks of a model with itself share: a verdict on two results, and the energy."""
+"""Shared by the checks of a model with itself: a verdict on two results, and the energy."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def derived(source: str, data: Graph) -> Tensor:
 def parse_inputs(
     vectors: Iterable[str] | str, inputs: Mapping[str, str] | None, data: Graph
 ) -> list[MovingInput]:
-    """What the user declared, such as `vectors="vel"` or `inputs={"x[3:6]": "vector"}`.
+    """Declarations of the user, such as `vectors="vel"` or `inputs={"x[3:6]": "vector"}`.
 
     The vectors of a cell are added.
     """

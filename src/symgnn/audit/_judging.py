@@ -65,7 +65,7 @@ def judge(
 
 
 def rounding_warnings(session: Session, findings: Sequence[Finding]) -> list[str]:
-    """What the findings that hold tell about the precision that the model computes in."""
+    """The precision that the model computes in, according to the findings that hold."""
     warnings = []
     single = [plural(finding.kind) for finding in findings if finding.verdict == "single"]
     if single:

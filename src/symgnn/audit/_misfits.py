@@ -138,7 +138,7 @@ def _shifted(x: Tensor, y: Tensor, case: Case) -> float:
 
 
 def _off_line(change: Tensor, offset: Tensor) -> Tensor:
-    """What is left of shifts `[..., n]` without one multiple of the offset for each channel."""
+    """Shifts `[..., n]` minus the best multiple of the offset for each channel."""
     factors = change @ offset / offset.square().sum()  # [rows, ...]
     mean = factors.mean(0, keepdim=True) if factors.dim() else factors
     return change - mean.unsqueeze(-1) * offset

@@ -62,7 +62,7 @@ def _reached(function: Any, depth: int) -> Iterator[Any]:
 
 
 def _held(value: Any) -> Iterable[Any]:
-    """What a value that is no module refers to."""
+    """The objects that a value which is no module refers to."""
     if isinstance(value, Mapping):
         return list(value.values())
     if isinstance(value, list | tuple | set | frozenset):

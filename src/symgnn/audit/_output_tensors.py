@@ -64,7 +64,7 @@ def _same(value: Tensor, given: Any) -> bool:
 
 
 def _parts(out: Any) -> Iterator[tuple[str, Any]]:
-    """What is inside a container."""
+    """The entries of a container."""
     if isinstance(out, Mapping):
         yield from ((str(key), value) for key, value in out.items())
     elif isinstance(out, tuple) and hasattr(out, "_fields"):

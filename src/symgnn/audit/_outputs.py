@@ -63,7 +63,7 @@ class Output:
         return value.shape[:axes] == (count,) * axes
 
     def expected(self, value: Tensor, case: Case) -> Tensor:
-        """What has to come out after, if `value` came out before."""
+        """The expected output after the transformation, given the output `value` before."""
         n = case.graphs[0].pos.size(1)
         if self.type != "invariant":
             value = self._joined(self._moved(self.parts(value, n), case), value)

@@ -33,7 +33,7 @@ def bend(at: Tensor, one: Tensor, two: Tensor) -> float:
 
 
 def coarse(session: Session) -> str:
-    """What computes in half or single precision inside a float64 run, in words; "" if nothing.
+    """The modules that compute in half or single precision in a float64 run, in words; "" if none.
 
     Of a calculator whose modules are in float32, nothing is said.
     """

@@ -113,7 +113,7 @@ class Procedure:
         self.warnings.append(f"{name}: not measured, the model fails: {reason}")
 
     def _settle(self) -> None:
-        """What the outputs are, and how much they vary on each sample."""
+        """The types of the outputs, and how much they vary on each sample."""
         session = self.session
         raw = session.jitter
         for index in reversed(range(len(session.samples))):
@@ -183,7 +183,7 @@ class Procedure:
                 self._explain(finding)
 
     def _implied(self, kind: str) -> Finding | None:
-        """What was found of a wider kind that holds, so that this one need not be measured."""
+        """The finding of a wider kind that holds, so that this one need not be measured."""
         for wide, narrow in IMPLIED.items():
             found = self.findings.get(wide)
             if kind in narrow and found is not None and found.holds:
@@ -292,7 +292,7 @@ class Procedure:
         explain(self.session, finding, case, name, located=True)
 
     def conclude(self) -> None:
-        """What both precisions together say."""
+        """The finding that follows from both precisions."""
         for kind in KINDS:
             wider = self._implied(kind)
             if kind in self.kinds and kind not in self.evidence and wider is not None:

@@ -23,7 +23,7 @@ from symgnn.geometry import Affine
 
 
 def find_random(session: Session) -> str:
-    """What is random in the forward, in words; "" if nothing.
+    """The random parts of forward, in words; "" if there are none.
 
     Outputs that differ by rounding alone, since threads add in any order, are not random; the
     difference counts as rounding.

@@ -68,7 +68,7 @@ def first_calls(session: Session) -> list[tuple[Values, Values]]:
 
 
 def nothing_kept(session: Session) -> Check:
-    """What the model gives does not depend on the calls before."""
+    """Outputs of the model do not depend on earlier calls."""
     sample = session.samples[0]
     if session.random:
         raise Skipped("the model is random")

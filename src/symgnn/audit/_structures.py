@@ -31,7 +31,7 @@ POSITIONS = ("pos", "positions", "coords", "coordinates", "coors", "xyz", "_posi
 
 
 def joined(graphs: Sequence[Graph], batched: bool) -> Graph:
-    """What the model is given: the graph, or a batch."""
+    """The input of the model: the graph, or a batch."""
     if not batched:
         return graphs[0]
     if isinstance(graphs[0], TensorGraph):

@@ -61,7 +61,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The name of the target in the report."""
         one = self.modules[0] if len(self.modules) == 1 else None
         name = getattr(self.function, "__name__", "<lambda>")
         if name != "<lambda>" or one is None:
@@ -126,7 +126,7 @@ class CalculatorTarget(Target):
         return (torch.float64,)
 
     def native(self, given: torch.dtype) -> torch.dtype:
-        """What is inside may be float32, whatever ASE has."""
+        """The wrapped model may compute in float32, although ASE uses float64."""
         return torch.float32
 
     def coarsest(self, dtype: torch.dtype) -> float:

@@ -38,7 +38,7 @@ SIZES = 1.2
 
 @dataclass(frozen=True)
 class LearningProtocol:
-    """What is trained, on how much, for how long."""
+    """The task, the amount of data and the time of a comparison."""
 
     targets: tuple[str, ...] = ("homo", "zpve", "mu")
     networks: tuple[str, ...] = ()  # all, if there are none

@@ -52,7 +52,7 @@ def _say(address: str) -> None:
 
 
 def stage_of(target: Path | None, file: Path | None, radius: float | None = None) -> Stage:
-    """What the page shows: the package's shapes, a file, or a run with its own data."""
+    """The stage of the page: the package's shapes, a file, or a run with its own data."""
     from symgnn.explorer._explorer_networks import watched_run
     from symgnn.explorer._explorer_stage import Stage, stage_of_file
 

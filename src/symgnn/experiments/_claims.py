@@ -112,7 +112,7 @@ def _beyond(first: Results, second: Results, column: str, how: str) -> tuple[Hol
 
 
 def _name_of_error(first: Results, second: Results, column: str) -> str:
-    """What a standard error includes, if it is not both initialisations and test graphs."""
+    """The name of a standard error; it says if initialisations are missing in it."""
     counts = [len(row["cells"][column]["values"]) for row in (first, second)]
     if max(counts) == 1:
         return "standard error over test graphs alone: one initialisation each"

@@ -82,7 +82,7 @@ class Samples(Polytopes):
 
 
 def judged(curves: Sequence[dict[str, Any]], samples: Sequence[int]) -> list[dict[str, Any]]:
-    """What the paper says of the curves, and whether it holds: `{"claim", "holds", "found"}`.
+    """Claims of the paper on the curves, and whether they hold: `{"claim", "holds", "found"}`.
 
     A set is learnt from the first number of samples on from which the mean accuracy stays at least
     0.9. "20 samples per polytope may be sufficient when only orthogonal transformations are

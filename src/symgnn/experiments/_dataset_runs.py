@@ -64,7 +64,7 @@ class Settings:
 
     @property
     def stamp(self) -> dict[str, Any]:
-        """What a saved part of the run is reused for."""
+        """The settings of a saved part; other settings do not reuse it."""
         return {"experiment": self.experiment, "source": self.source, **_plain(self.protocol)}
 
     def second(self) -> PackedGraphs | None:

@@ -29,7 +29,7 @@ KINDS_OF_SET = {
 
 @dataclass(frozen=True)
 class SetAccuracy:
-    """What the networks of a row say of a test set.
+    """The predictions of the networks of a row on a test set.
 
     Attributes:
         confusion: How often class i is taken for class j, for each seed, `[S, K, K]`.

@@ -17,7 +17,7 @@ COPIES = 100
 
 @dataclass(frozen=True)
 class PaperReading:
-    """What the paper leaves open.
+    """Details that the paper leaves open.
 
     Attributes:
         law: How test transformations are drawn.

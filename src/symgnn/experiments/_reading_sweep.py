@@ -1,4 +1,4 @@
-"""What the paper's polytope tables leave open, tried: one training per row, many readings.
+"""Readings of the details that the paper's polytope tables leave open; one training per row.
 
 Open are the law of q (:data:`symgnn.data._polytope_sets.OFFSETS`), the law of A at equal mu
 (`MATRICES`), the length alpha to which SDGN scales the longest edge, and whether the nodes of GN

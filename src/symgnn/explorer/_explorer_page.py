@@ -220,7 +220,7 @@ def _row(html: Any, one: Reaction) -> Any:
 
 
 def explanation(html: Any, scene: Scene) -> Any:
-    """What the move is, and what it changed most."""
+    """A description of the move, and of the values that it changed most."""
     if not scene.moved.kinds:
         return html.P("Drag a slider.")
     kinds = ", ".join(scene.moved.kinds)

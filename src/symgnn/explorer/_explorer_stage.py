@@ -1,4 +1,4 @@
-"""What the page shows: shapes, the networks that watch each, and a trained run if there is one."""
+"""The content of the page: shapes, the networks shown for each, and a trained run if given."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Facts:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What `build` is told by the data."""
+        """The options of `build` that follow from the data."""
         told = {**self.sizes, "averages": self.averages}
         return told if self.potential is None else {**told, "potential": self.potential}
 
