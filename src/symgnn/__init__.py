@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from symgnn import audit, data, discovery, geometry, graphs, nn, train
     from symgnn.discovery._discover import discover
     from symgnn.train._fit import fit
-    from symgnn.train._trained_run import Run, load
+    from symgnn.train._run_loading import load
+    from symgnn.train._trained_run import Run
 
 __all__ = [
     "Run",

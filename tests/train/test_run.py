@@ -19,8 +19,9 @@ from symgnn.train._checkpoint import read_checkpoint
 from symgnn.train._config import Config, resolve
 from symgnn.train._loader import Batches
 from symgnn.train._prepare import make_model
+from symgnn.train._run_loading import load
 from symgnn.train._run_record import read_record, write_record
-from symgnn.train._trained_run import Run, load
+from symgnn.train._trained_run import Run
 from symgnn.train._training import finish, train
 from trainings import SMALL, solids
 

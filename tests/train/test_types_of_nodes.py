@@ -10,7 +10,8 @@ import symgnn
 from symgnn.data import _registry as registry
 from symgnn.data._task import Splits
 from symgnn.train._config import Config, resolve
-from symgnn.train._trained_run import Run, load
+from symgnn.train._run_loading import load
+from symgnn.train._trained_run import Run
 from symgnn.train._training import finish, train
 from symgnn.train._types_in_data import NodeTypes
 from trainings import solids

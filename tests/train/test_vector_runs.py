@@ -24,7 +24,8 @@ from symgnn.report._run_page import write_run_report
 from symgnn.train._config import resolve
 from symgnn.train._metrics import Judge, Metrics, Scaler
 from symgnn.train._prepare import measure
-from symgnn.train._trained_run import Run, load
+from symgnn.train._run_loading import load
+from symgnn.train._trained_run import Run
 from symgnn.train._training import finish, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
     trained = None
     if Path(options.target).is_dir():
-        from symgnn.train._trained_run import load
+        from symgnn.train._run_loading import load
 
         trained = load(options.target)
     model = load_model(options.target) if trained is None else trained.model

@@ -37,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.report._run_page import print_metrics
     from symgnn.store import check_writable
-    from symgnn.train._trained_run import evaluate, load
+    from symgnn.train._run_loading import load
+    from symgnn.train._run_metrics import evaluate
     from symgnn.train._write_metrics import write_metrics
 
     out = options.out or options.directory / "metrics.json"

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from symgnn.commands.train import check_installed
 
     check_installed()
-    from symgnn.train._trained_run import load
+    from symgnn.train._run_loading import load
 
     written = load(options.directory).export(options.out, seed=options.seed, aoti=options.aoti)
     Console().print(f"written: {written}", soft_wrap=True, markup=False)

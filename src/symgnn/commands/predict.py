@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     check_installed()
     from symgnn.store import check_writable
     from symgnn.train._predictions import write_predictions
-    from symgnn.train._trained_run import load
+    from symgnn.train._run_loading import load
 
     if bool(options.files) == bool(options.split):
         raise ValueError("predict: give either files or --split, such as --split test")

@@ -18,8 +18,10 @@ from symgnn.train._config import Config
 from symgnn.train._data_checks import check_same
 from symgnn.train._devices import launch
 from symgnn.train._outcomes import Outcomes
+from symgnn.train._run_loading import load
+from symgnn.train._run_metrics import summary
 from symgnn.train._run_record import MAY_GROW, read_record
-from symgnn.train._trained_run import SPLITS, load, summary
+from symgnn.train._trained_run import SPLITS
 from symgnn.train._training import check_config, claimed, finish, say, train
 
 #: The cells of a number over folds, by split and name.

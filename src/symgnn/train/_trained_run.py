@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,13 +21,13 @@ from symgnn.data._rescaling import AtScale, at_scale
 from symgnn.data._task import Splits, Task
 from symgnn.data.files._file_structure import require
 from symgnn.nn import Model, Potential
-from symgnn.store import read_json, write_json, write_whole
+from symgnn.store import write_json, write_whole
 from symgnn.train import _run_data as run_data
 from symgnn.train._baseline import Baseline
 from symgnn.train._calculator import calculator_of
 from symgnn.train._checkpoint import fitting
 from symgnn.train._checkpointing import Group
-from symgnn.train._config import OWN_MODEL, Config
+from symgnn.train._config import Config
 from symgnn.train._data_checks import check_answers, check_same, dropped
 from symgnn.train._graph_form import check_form
 from symgnn.train._loader import READ, Batches, GraphDataset, loader
@@ -37,9 +37,8 @@ from symgnn.train._outcomes import Outcomes
 from symgnn.train._potential_export import export_potential
 from symgnn.train._potential_rows import PotentialRows
 from symgnn.train._prepare import Facts, make_model
-from symgnn.train._pretrained import PRETRAINED, read_pretrained
 from symgnn.train._program_export import export_model
-from symgnn.train._run_record import read_run, write_record
+from symgnn.train._run_record import write_record
 from symgnn.train._to_graphs import to_graphs
 
 SPLITS = ("train", "validation", "test")
@@ -422,95 +421,3 @@ def _there(path: Any) -> bool:
     return all(
         any(c in str(each) for c in "*?[") or Path(each).expanduser().exists() for each in given
     )
-
-
-def load(run: str | os.PathLike[str], model: nn.Module | None = None) -> Run:
-    """Load a run that :func:`symgnn.fit` or `symgnn train` saved.
-
-    Args:
-        run: The directory of the run; or the name of a pretrained network of the package:
-            "solids", "qm9-homo" or "qm9-zpve".
-        model: The network, if :func:`symgnn.fit` got a model instead of a name; its weights are
-            replaced by those of the run.
-
-    Returns:
-        The run.
-
-    Example:
-        >>> import tempfile
-        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = symgnn.fit(solids, "gn", epochs=1, out=f"{folder}/run", progress=False)
-        ...     symgnn.load(f"{folder}/run").task.level
-        'graph'
-        >>> symgnn.load("qm9-homo").task.units
-        ('hartree',)
-    """
-    directory = Path(run)
-    if not directory.exists() and str(run) in PRETRAINED:
-        config, record, group, measured = read_pretrained(str(run))
-        found = Run(config, record, [group])
-        found.metrics = measured
-        return found
-    if not directory.exists():
-        raise ValueError(
-            f"{directory}: is not there; give the directory that symgnn train wrote, or one of "
-            f"{', '.join(PRETRAINED)}"
-        )
-    if (directory / "folds.json").exists():
-        raise ValueError(
-            f"{directory}: has a run for each fold; give one of them, such as {directory}/fold-1"
-        )
-    config, record = read_run(directory)
-    make = None if model is None else partial(copy.deepcopy, model)
-    if make is None and config.model["block"] == OWN_MODEL:
-        raise ValueError(
-            f"model: the run in {directory} was trained with a model that was given to fit; give "
-            "one that is built in the same way, symgnn.load(run, model=...)"
-        )
-    groups = [Group.read(directory, name) for name in config.train.group_names]
-    found = Run(config, record, groups, make=make, directory=directory)
-    metrics = read_json(directory / "metrics.json")
-    found.metrics = metrics if isinstance(metrics, dict) else {}
-    return found
-
-
-def evaluate(
-    trained: Run,
-    splits: Splits,
-    names: Sequence[str],
-    outcomes: Mapping[str, Outcomes] | None = None,
-) -> dict[str, Any]:
-    """Evaluate a run on graphs: every metric with its mean and deviation over the seeds.
-
-    Args:
-        trained: The run.
-        splits: Graphs in the form of the training graphs.
-        names: The splits to evaluate: "train", "validation", "test".
-        outcomes: Objects that record the predictions on a split.
-
-    Returns:
-        `{split: {name: {"mean", "deviation", "values", "baseline", "baseline_by"}}}`: "baseline" is
-        the metric of the constant baseline, "baseline_by" its definition.
-
-    Example:
-        >>> solids = symgnn.data.load("polytopes-3d", copies=2)
-        >>> run = symgnn.fit(solids, "gn", epochs=1, progress=False)
-        >>> sorted(symgnn.train.evaluate(run, solids, ["test"]))
-        ['test']
-    """
-    found: dict[str, Any] = {}
-    for name in names:
-        values, trivial = trained.compare(getattr(splits, name), (outcomes or {}).get(name))
-        found[name] = {key: summary(value) for key, value in values.items()}
-        for key, number in trivial.items():
-            assert trained.baseline is not None
-            found[name][key] |= {"baseline": number, "baseline_by": trained.baseline.chosen[key]}
-    return found
-
-
-def summary(values: list[float]) -> dict[str, Any]:
-    """Mean and deviation of the values of seeds."""
-    exact = torch.tensor(values, dtype=torch.float64)
-    deviation = float(exact.std()) if len(values) > 1 else None
-    return {"mean": float(exact.mean()), "deviation": deviation, "values": values}

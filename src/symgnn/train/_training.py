@@ -36,6 +36,7 @@ from symgnn.train._missing import check_monitor
 from symgnn.train._outcomes import Outcomes
 from symgnn.train._potential_rows import PotentialRows
 from symgnn.train._prepare import Facts, averaged, make_model, measure
+from symgnn.train._run_metrics import evaluate
 from symgnn.train._run_record import (
     MAY_CHANGE,
     MAY_GROW,
@@ -46,7 +47,7 @@ from symgnn.train._run_record import (
     write_record,
 )
 from symgnn.train._signals import signals
-from symgnn.train._trained_run import SPLITS, Run, evaluate
+from symgnn.train._trained_run import SPLITS, Run
 from symgnn.train._training_progress import Progress
 from symgnn.train._types_in_data import NodeTypes
 from symgnn.train._write_metrics import write_metrics
