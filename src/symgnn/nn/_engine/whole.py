@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from symgnn.graphs import Movement, Topology
+from symgnn.graphs.stars import stars_of
 from symgnn.nn._engine.edge_stars import filtered_values, moved_products, star_products
 from symgnn.nn._engine.first_half import (
     Given,
@@ -17,10 +18,12 @@ from symgnn.nn._engine.first_half import (
     rows_below,
     unstacked,
 )
+from symgnn.nn._engine.moment_sums import Added
 from symgnn.nn._engine.moments import Moments, MomentValues
 from symgnn.nn._engine.narrow_sums import Narrow, equal_factors, narrow_factors
 from symgnn.nn._engine.once import RowValues
 from symgnn.nn._engine.policy import policy
+from symgnn.nn._engine.ray_factors import neighbour_table, vertex_table
 from symgnn.nn._engine.rows import few, move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
 from symgnn.nn._engine.torch_private import transforms
@@ -144,18 +147,25 @@ class WholeEngine(Reference):
     def _given(self, update: Update, state: State) -> Given:
         """The tensors of an update of an additive form."""
         phi, plan, own = cast(MLP, update.phi), update.plan, []
-        maps, bias = phi.maps(), phi.bias
+        maps, bias, some = phi.maps(), phi.bias, []
         for term in plan.own:
             map = maps[term.first]
             if term.how:
-                own.append((update.reduced(cast(Reduction, term.home), state), map))
+                home = cast(Reduction, term.home)
+                value, at = state.get(home.of), None
+                if update.domain == "node" and isinstance(value, MomentValues):
+                    at = value.at_vertices(term.how)
+                if at is None:
+                    own.append((update.reduced(home, state), map))
+                else:
+                    some.append((update.scaled(home, at[0]), map, at[1]))
             else:
                 products, bias = cast(LazyValues, state.get(term.home)).products(map, bias)
                 own += products
         graph = [state.get(term.home).rows for term in plan.graph]
         node = [state.get(term.home).rows for term in plan.node]
         ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
-        return Given(plan, update.domain, state.topology, maps, bias, own, graph, node, ray)
+        return Given(plan, update.domain, state.topology, maps, bias, own, graph, node, ray, some)
 
     def _worth_tiles(self, update: Update, state: State, given: Given) -> bool:
         """Whether there is a way in tiles, and it is worth it."""
@@ -234,15 +244,20 @@ class WholeEngine(Reference):
 
         def total(to: str) -> Tensor:
             narrow: Narrow | Tensor | None = None
-            if to == "node" and not compiling():
+            if to != "ray" and not compiling():
                 narrow = equal_factors(given)
                 narrow = narrow_factors(given) if narrow is None else narrow
             if narrow is not None:
-                return moments.narrow_product(phi, narrow, weight)
-            table = unstacked(node_table(given), len(given.bias))
-            return moments.product(phi, table, ray_table(given), to, weight)
+                return moments.narrow_product(phi, narrow, to, weight)
+            if compiling():
+                table = unstacked(node_table(given), len(given.bias))
+                return moments.product_by_movements(phi, table, ray_table(given), to, weight)
+            assert vertex is not None
+            tables = vertex_table(given, vertex, given.bias.dtype), neighbour_table(given)
+            return moments.product(phi, Added(*tables, ray_table(given)), to, weight)
 
-        return MomentValues(topology, total)
+        vertex = None if compiling() else stars_of(topology).vertex
+        return MomentValues(topology, total, vertex)
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
         """An input of a form where it lives."""
@@ -284,7 +299,10 @@ def moments_of(given: RayProduct, state: State) -> Moments:
         neighbour, vertex = state.seen_by(given).ray_ends
         topology = state.topology
         around = (topology.ray_vertex, topology.num_nodes) if given.grouped else ()
-        vectors = per_ray(neighbour - vertex, *around)
+        rays = neighbour - vertex
+        if not given.grouped:  # one coordinate after the other: operations on few take longer
+            rays = torch.stack(rays.unbind(1)).T
+        vectors = per_ray(rays, *around)
         state.measured[key] = Moments(topology, vectors, given.unit)
     found: Moments = state.measured[key]
     return found
