@@ -56,49 +56,60 @@ class _RaySums(torch.autograd.Function):
         (added, geometry, weights), layout = _named(given), given[8]
         work, c = _RayWork(added, geometry, weights, layout), weights.few.shape[1]
         width, wanted = added.by_vertex.shape[1], any(ctx.needs_input_grad)
-        rows = weights.few.new_empty(layout.stars.rows, width)
-        sums = rows.new_empty(len(rows), c)
-        for tile in tiles_of(layout, width, rows.dtype):
-            both = work.complete(tile, work.gathered(tile, rows[tile.rows]))
-            here = sums[tile.rows].view(*tile.shape, c)
-            work.turned(tile, both[..., -c:], here)
+        h, sums, out = (weights.few.new_empty(layout.stars.rows, c) for _ in range(3))
+        g = h if width == c else torch.empty_like(h)
+        for tile in tiles_of(layout, width, h.dtype):
+            shape = (*tile.shape, c)
+            first = second = work.factor(tile, slice(width - c, None), h[tile.rows])
+            if width > c:
+                first = work.factor(tile, slice(0, c), g[tile.rows])
+            total = sums[tile.rows].view(shape)
+            work.sums(tile, second, work.moments_of(tile, second), total)
+            torch.mul(first, total, out=out[tile.rows].view(shape))
         ctx.layout = layout
-        ctx.save_for_backward(*given[:8], *((rows, sums) if wanted else (None, None)))
-        return (rows[:, :c] * sums).index_select(0, layout.stars.place)
+        ctx.save_for_backward(*given[:8], *((g, h, sums) if wanted else (None, None, None)))
+        return out.index_select(0, layout.stars.place)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
-        *given, rows, sums = ctx.saved_tensors
+        *given, g, h, sums = ctx.saved_tensors
         (added, geometry, weights), layout = _named(given), ctx.layout
         wanted = ctx.needs_input_grad
         if torch.is_grad_enabled():  # for a second derivative
             return (*_again(given, layout, grad, wanted), None)
-        work, stars, c = _RayWork(added, geometry, weights, layout), layout.stars, grad.shape[1]
-        grad = grad.new_zeros(len(rows), c).index_copy_(0, stars.place, grad)
-        y, tied = grad * rows[:, :c], rows.shape[1] == c
-        of_rows = torch.empty_like(rows)
-        of_vertex = rows.new_empty(added.by_vertex.shape)
-        of_weights = [torch.zeros_like(each) for each in weights]
+        work, c, width = _RayWork(added, geometry, weights, layout), h.shape[1], len(added[0].T)
+        tied, shape = width == c, (len(added.by_vertex), c)
+        by_h, at_vertex = torch.empty_like(h), [h.new_empty(shape)]
+        by_g = by_h if tied else torch.empty_like(h)
+        if not tied:
+            at_vertex.insert(0, h.new_empty(shape))
         of_geometry = [torch.zeros_like(each) for each in geometry]
-        for tile in tiles_of(layout, rows.shape[1], rows.dtype):
-            one, other = (each[tile.rows].view(*tile.shape, -1) for each in (rows, y))
-            h, out = one[..., -c:], of_rows[tile.rows].view(*tile.shape, -1)
-            work.turned(tile, other, out[..., -c:])
-            first = (grad[tile.rows] * sums[tile.rows]).view(*tile.shape, c)
+        of_weights = [torch.zeros_like(each) for each in weights]
+        for tile in tiles_of(layout, width, h.dtype):
+            first, second, total, of_g, of_h = (
+                each[tile.rows].view(*tile.shape, c) for each in (g, h, sums, by_g, by_h)
+            )
+            here = grad.index_select(0, tile.ray).view_as(first)
+            y = here * first
+            moments = work.moments_of(tile, y)
+            if any(wanted[3:]):
+                work.by_others(tile, second, y, moments, of_geometry, of_weights, wanted)
+            work.sums(tile, y, moments, of_h)
             if tied:
-                out += first
+                of_h.addcmul_(here, total)
             else:
-                out[..., :c] = first
-            if tile.there is not None:
-                out *= tile.there
-            torch.sum(out, 1, out=of_vertex[tile.vertices])
-            if any(wanted[6:8]):
-                work.by_weights(tile, h, other, of_weights)
-            if any(wanted[3:6]):
-                work.by_geometry_of_rays(tile, h, other, of_geometry)
-        found = torch.embedding_bag(of_rows, stars.reads, stars.ends, False, 0, False, None, True)
-        by_ray = None if added.by_ray is None else of_rows.index_select(0, stars.place)
-        all = (of_vertex, found[0], by_ray, *of_geometry, *of_weights)
+                torch.mul(here, total, out=of_g)
+            for rows, into in zip((of_g, of_h)[-len(at_vertex) :], at_vertex, strict=True):
+                if tile.there is not None:
+                    rows *= tile.there
+                torch.sum(rows, 1, out=into[tile.vertices])
+        parts, stars = ([by_h] if tied else [by_g, by_h]), layout.stars
+        where = (stars.reads, stars.ends, False, 0, False, None, True)
+        by_node = torch.cat([torch.embedding_bag(each, *where)[0] for each in parts], 1)
+        by_ray = None
+        if added.by_ray is not None:
+            by_ray = torch.cat([each.index_select(0, stars.place) for each in parts], 1)
+        all = (torch.cat(at_vertex, 1), by_node, by_ray, *of_geometry, *of_weights)
         return (*(each if want else None for each, want in zip(all, wanted, strict=False)), None)
 
 
@@ -111,53 +122,67 @@ class _RayWork(StarWork):
         if layout.many:
             self.of_feature = repeated(weights.many[: self.p], layout.counts)
 
+    def factor(self, tile: Tile, half: slice, into: Tensor) -> Tensor:
+        """The factor g or h `[V, D, c]`; 0 for padding."""
+        by_vertex, by_neighbour, by_ray = self.added
+        torch.index_select(by_neighbour[:, half], 0, tile.neighbour, out=into)
+        if by_ray is not None:
+            into += by_ray[:, half].index_select(0, tile.ray)
+        found = into.view(*tile.shape, self.c)
+        found += by_vertex[tile.vertices, half].unsqueeze(1)
+        return found if tile.there is None else found.mul_(tile.there)
+
     def own_rows(self, tile: Tile) -> Tensor:
         """S of a tile `[V, D, s]`."""
         return self.geometry.own[tile.many].view(*tile.shape, -1)
 
-    def matrices(self, tile: Tile) -> Tensor:
-        """K of a tile `[V, D, D p]`."""
-        return self.geometry.grams[tile.grams].view(*tile.shape, tile.side * self.p)
+    def moments_of(self, tile: Tile, h: Tensor) -> Tensor:
+        """H of a tile `[V, M, c]`; of few rays, `sum_k K_pjk h_k` `[V, D, p, c]`."""
+        if not tile.few:
+            return torch.bmm(self.features(tile).mT, h)
+        gram = self.geometry.grams[tile.grams].view(*tile.shape, tile.side * self.p)
+        return torch.bmm(gram.mT, h).view(*tile.shape, self.p, self.c)
 
-    def by_pair(self, tile: Tile, rows: Tensor) -> Tensor:
-        """`sum_k K_pjk h_k`, `[V, D, p, c]`."""
-        found = torch.bmm(self.matrices(tile).mT, rows)
-        return found.view(*tile.shape, self.p, self.c)
-
-    def turned(self, tile: Tile, rows: Tensor, into: Tensor) -> None:
-        """`T` of each ray, of factors h `[V, D, c]`."""
+    def sums(self, tile: Tile, h: Tensor, moments: Tensor, into: Tensor) -> None:
+        """T of each ray; the moments are used up."""
         if tile.few:
-            torch.sum(self.by_pair(tile, rows).mul_(self.of_pairs), 2, out=into)
+            torch.sum(moments.mul_(self.of_pairs), 2, out=into)
             return
-        features = self.features(tile)
-        moments = torch.bmm(features.mT, rows).mul_(self.of_feature)
         own = self.of_own if self.unit else self.own_rows(tile) @ self.of_own
-        into.copy_(torch.baddbmm(rows * own, features, moments))
+        torch.mul(h, own, out=into)
+        into.baddbmm_(self.features(tile), moments.mul_(self.of_feature))
 
-    def by_weights(self, tile: Tile, h: Tensor, y: Tensor, found: list[Tensor]) -> None:
-        """Add the derivatives by the coefficients."""
+    def by_others(
+        self,
+        tile: Tile,
+        h: Tensor,
+        y: Tensor,
+        moments: Tensor,
+        geometry: list[Tensor],
+        weights: list[Tensor],
+        wanted: Sequence[bool],
+    ) -> None:
+        """Add the derivatives by the geometry and the coefficients; `moments` are those of y."""
+        mine = self.moments_of(tile, h)
+        grams, of_features, own = geometry
         if tile.few:
-            found[0] += (self.by_pair(tile, h) * y.unsqueeze(2)).sum((0, 1))
+            weights[0] += (mine * y.unsqueeze(2)).sum((0, 1))
+            if wanted[3]:
+                change = (y.unsqueeze(2) * self.of_pairs).flatten(1, 2)  # by K_pjk: y_j q_p h_k
+                found = torch.bmm(h, change.mT)
+                grams[tile.grams].view(found.shape).copy_(found)
             return
-        features = self.features(tile)
-        product = (torch.bmm(features.mT, h) * torch.bmm(features.mT, y)).sum(0)
-        found[1][: self.p] += self.layout.degrees @ product
-        own = self.own_rows(tile).flatten(0, 1)
-        found[1][self.p :] += own.T @ (h * y).flatten(0, 1)
-
-    def by_geometry_of_rays(self, tile: Tile, h: Tensor, y: Tensor, found: list[Tensor]) -> None:
-        """The derivatives by K, F and S."""
-        grams, of_features, own = found
-        if tile.few:
-            change = (y.unsqueeze(2) * self.of_pairs).flatten(1, 2)  # of K_pjk: y_j q_p h_k
-            into = torch.bmm(h, change.mT).view(*tile.shape, tile.side * self.p)
-            grams[tile.grams].view_as(into).copy_(into)
-            return
-        features = self.features(tile)
-        one, other = (torch.bmm(features.mT, each).mul_(self.of_feature) for each in (h, y))
-        change = torch.bmm(one, y.mT).baddbmm_(other, h.mT)  # [V, M, D]
-        of_features[:, tile.many] = change.transpose(0, 1).flatten(1)
-        torch.mm((h * y).flatten(0, 1), self.of_own.T, out=own[tile.many])
+        product = (h * y).flatten(0, 1)
+        weights[1][: self.p] += self.layout.degrees @ (mine * moments).sum(0)
+        weights[1][self.p :] += self.own_rows(tile).flatten(0, 1).T @ product
+        if wanted[4]:
+            change = torch.bmm(mine.mul_(self.of_feature), y.mT)
+            change.baddbmm_(moments * self.of_feature, h.mT)  # [V, M, D]
+            of_features[:, tile.many].view(len(of_features), *tile.shape).copy_(
+                change.transpose(0, 1)
+            )
+        if wanted[5]:
+            torch.mm(product, self.of_own.T, out=own[tile.many])
 
 
 def _again(
