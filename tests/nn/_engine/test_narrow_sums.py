@@ -110,6 +110,25 @@ def test_nodes_that_are_alike(kind: str, few: float, monkeypatch: pytest.MonkeyP
     same(found, wanted)
 
 
+@pytest.mark.parametrize("few", [0.0, 1.0, 1e9], ids=["moments", "both", "pairs"])
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_sums_to_rays_of_nodes_that_are_alike(
+    dimension: int, few: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moments_module, "FEW", few)
+    calls = counted(monkeypatch, "equal_ray_sums")
+    widths = {"node_features": 0, "graph_features": 0, "edge_features": 0}
+    model, data = made("agn-to-edges-separable", dimension, 3, **widths)
+    data.edge_attr = None
+    found = derivatives(model, data)
+    assert calls
+    monkeypatch.setattr(whole_module, "equal_factors", lambda given: None)
+    calls.clear()
+    wanted = derivatives(model, data)
+    assert not calls
+    same(found, wanted)
+
+
 @pytest.mark.parametrize(
     ("name", "features", "used"),
     [

@@ -80,6 +80,11 @@ class Added(NamedTuple):
     by_neighbour: Tensor  # of each node as a neighbour, `[N, 2 c]`
     by_ray: Tensor | None  # of each ray, `[R, 2 c]`
 
+    def to(self, dtype: torch.dtype) -> Added:
+        """The same in another type."""
+        by_ray = None if self.by_ray is None else self.by_ray.to(dtype)
+        return Added(self.by_vertex.to(dtype), self.by_neighbour.to(dtype), by_ray)
+
 
 class Weights(NamedTuple):
     """The coefficients of the polynomials, `[.., c]`."""

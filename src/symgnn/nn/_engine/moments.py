@@ -17,7 +17,6 @@ smaller than the moments; they are made once for all layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,14 +40,13 @@ from symgnn.nn._engine.moment_sums import (
     repeated,
 )
 from symgnn.nn._engine.monomials import constant, counts, features, powers
-from symgnn.nn._engine.narrow_sums import Narrow, equal_sums, narrow_sums
+from symgnn.nn._engine.narrow_sums import Narrow, equal_ray_sums, equal_sums, narrow_sums
 from symgnn.nn._engine.ray_sums import plain_ray_sums, ray_sums
 from symgnn.nn._engine.rows import kept, move
 from symgnn.nn._engine.star_sums import star_sums
 from symgnn.nn._engine.star_tiles import kept_tiles
 from symgnn.nn._engine.torch_private import may_branch_on_values
 from symgnn.nn._engine.unit_features import unit_features
-from symgnn.nn._engine.values import LazyValues
 from symgnn.nn.polynomials import polynomials, powers_of
 
 if TYPE_CHECKING:
@@ -97,7 +95,7 @@ class Moments:
             The sums, at least in single precision.
         """
         kind = at_least_float32(added.by_neighbour).dtype
-        added = Added(*(None if each is None else each.to(kind) for each in added))
+        added = added.to(kind)
         with torch.autocast(added.by_vertex.device.type, enabled=False):  # differences need digits
             stars = stars_of(self.topology)
             if not stars.sizes:
@@ -123,8 +121,8 @@ class Moments:
     def narrow_product(
         self, form: Separable, given: Narrow | Tensor, to: str, weight: Tensor | None
     ) -> Tensor:
-        """As :meth:`product` to nodes or vertices, of the factors of nodes that have few numbers,
-        or of the factors `[2 c]` or `[c]` that all rays have.
+        """As :meth:`product`, of the factors `[2 c]` or `[c]` that all rays have, or, to nodes or
+        vertices, of the factors of nodes that have few numbers.
         """
         like = given if isinstance(given, Tensor) else given.values
         with torch.autocast(like.device.type, enabled=False):
@@ -133,6 +131,8 @@ class Moments:
                 return self._placed(like.new_zeros(0, form.out), to)
             geometry, layout = self.made(form, like.dtype, weight)
             weights = self.weights(form, like.dtype, layout)
+            if isinstance(given, Tensor) and to == "ray":
+                return equal_ray_sums(given, geometry, weights, layout)
             if isinstance(given, Tensor):
                 total = equal_sums(given, geometry, weights, layout)
             else:
@@ -296,45 +296,3 @@ def _in_features(basis: str, degree: int, n: int, like: Tensor) -> Tensor:
         moment = powers_in_harmonics(n, degree).T @ in_powers
         own = -in_powers.sum(0, keepdims=True)  # Q(1)
     return torch.as_tensor(np.concatenate([moment, own]), dtype=like.dtype, device=like.device)
-
-
-#: Sums at vertices are better mapped before they are added to all nodes where these are at most
-#: this part of the nodes.
-PART = 0.75
-
-
-class MomentValues(LazyValues):
-    """The value of a form on rays: only its sums exist.
-
-    Args:
-        topology: Of the graph.
-        total: The sums to "node", "vertex" or "ray", see :meth:`Moments.product`.
-        vertex: The vertices that have angles, in the order of their stars; None if unknown.
-    """
-
-    def __init__(
-        self, topology: Topology, total: Callable[[str], Tensor], vertex: Tensor | None
-    ) -> None:
-        super().__init__(topology, "angle", None)
-        self.total, self.vertex = total, vertex
-
-    def at_vertices(self, how: str) -> tuple[Tensor, Tensor] | None:
-        """A sum or mean at the vertices that have angles, and these; None if it is better taken at
-        all nodes.
-        """
-        known = ("ray", "sum") in self._totals or ("node", "sum") in self._totals
-        if self.vertex is None or known or len(self.vertex) > PART * self.topology.num_nodes:
-            return None
-        rows = self._total("vertex", "sum")
-        if how == "mean":
-            rows = rows / self._count("node", rows.dtype).index_select(0, self.vertex)
-        return rows, self.vertex
-
-    def _climb_angles(self, to: str, op: str) -> Tensor:
-        if to == "node" and ("vertex", "sum") in self._totals and self.vertex is not None:
-            rows = self._totals["vertex", "sum"]
-            out = rows.new_zeros(self.topology.num_nodes, rows.shape[1])
-            return out.index_copy(0, self.vertex, rows)
-        if to in ("ray", "vertex") or (to == "node" and ("ray", op) not in self._totals):
-            return self.total(to)
-        return super()._climb_angles(to, op)

@@ -100,6 +100,27 @@ def equal_sums(both: Tensor, geometry: Geometry, weights: Weights, layout: Layou
     return (parts[0] if len(parts) == 1 else torch.cat(parts)) * (g * h)
 
 
+def equal_ray_sums(both: Tensor, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
+    """The sums over the second rays of each ray, where all rays have the factors `both`, `[R, c]`:
+    the polynomials are summed over pairs before any weight acts.
+    """
+    parts, (p, c) = [], weights.few.shape
+    if layout.few:
+        grams = geometry.grams.split([vertices * side**2 for vertices, side in layout.few])
+        pairs = zip(grams, layout.few, strict=True)
+        of_pairs = [k.view(*size, size[1], p).sum(2).flatten(0, 1) for k, size in pairs]
+        parts.append(torch.cat(of_pairs) @ weights.few)
+    if layout.many:
+        sums = feature_sums(geometry.features, layout.many).T.split([v for v, _ in layout.many], 1)
+        of_rays = geometry.features.split([v * side for v, side in layout.many], 1)
+        groups = zip(of_rays, sums, layout.many, strict=True)
+        products = [(f.unflatten(1, size) * s.unsqueeze(2)).flatten(1) for f, s, size in groups]
+        squares = layout.degrees @ torch.cat(products, 1)
+        parts.append(torch.cat([squares.T, geometry.own], 1) @ weights.many)
+    g, h = halves(both, c)
+    return lift(torch.cat(parts), layout.stars.place) * (g * h)
+
+
 def narrow_sums(given: Narrow, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
     """The sums over all pairs of rays of each vertex, `[V, c]`."""
     stars = layout.stars

@@ -221,4 +221,3 @@ class StarWork:
                 change = (g * h).mul_(out).flatten(0, 1)
                 torch.mm(change, self.weights.many[self.p :].T, out=own[tile.many])
         return [grams, features.T, own]
-

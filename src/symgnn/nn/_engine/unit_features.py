@@ -48,13 +48,12 @@ def _steps(n: int, degree: int, like: Tensor) -> list[Tensor]:
     """A of each degree from 2 on, `[M_p, M_p-1 n]`; that of degree 1 changes nothing."""
     tables = [step(n, p) for p in range(2, degree + 1)]
     return [
-        torch.as_tensor(each, dtype=like.dtype, device=like.device).flatten(1)
-        for each in tables
+        torch.as_tensor(each, dtype=like.dtype, device=like.device).flatten(1) for each in tables
     ]
 
 
 def _slopes(n: int, degree: int, like: Tensor) -> list[Tensor]:
-    """p A of each degree with the coordinates in front, `[n M_p-1, M_p]`."""
+    """The derivatives A p of each degree, with the coordinates in front, `[n M_p-1, M_p]`."""
     return [
         torch.as_tensor(p * step(n, p).transpose(2, 1, 0), dtype=like.dtype, device=like.device)
         .flatten(0, 1)

@@ -19,7 +19,8 @@ from symgnn.nn._engine.first_half import (
     unstacked,
 )
 from symgnn.nn._engine.moment_sums import Added
-from symgnn.nn._engine.moments import Moments, MomentValues
+from symgnn.nn._engine.moment_values import MomentValues
+from symgnn.nn._engine.moments import Moments
 from symgnn.nn._engine.narrow_sums import Narrow, equal_factors, narrow_factors
 from symgnn.nn._engine.once import RowValues
 from symgnn.nn._engine.policy import policy
@@ -244,9 +245,10 @@ class WholeEngine(Reference):
 
         def total(to: str) -> Tensor:
             narrow: Narrow | Tensor | None = None
-            if to != "ray" and not compiling():
+            if not compiling():
                 narrow = equal_factors(given)
-                narrow = narrow_factors(given) if narrow is None else narrow
+                if narrow is None and to != "ray":
+                    narrow = narrow_factors(given)
             if narrow is not None:
                 return moments.narrow_product(phi, narrow, to, weight)
             if compiling():
