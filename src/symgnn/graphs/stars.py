@@ -39,20 +39,17 @@ class Stars(NamedTuple):
     place: Tensor  # [R], the row of each ray
     ray: Tensor  # [P], the ray of each row; of padding, the first of the vertex
     there: Tensor  # [P], 1 for the rows of rays, 0 for padding
-    at_vertex: Tensor  # [V], twice the vertex: its row in a table of nodes as vertex and neighbour
     neighbour: Tensor  # [P], the neighbour of each row
-    at_neighbour: Tensor  # [P], twice the neighbour of each row, plus 1
-    reads: Tensor  # [R], the rows that read each row of such a table as a neighbour
-    offsets: Tensor  # [2 N + 1], where those of each start
+    reads: Tensor  # [R], the rows whose neighbour is each node
     neighbours: Tensor  # [R], the neighbours of all vertices, in their order
     starts: Tensor  # [V + 1], where those of each start
     vertices: Tensor  # [R], of each node, the vertices that it is a neighbour of, by their places
-    ends: Tensor  # [N + 1], where those of each start
+    ends: Tensor  # [N + 1], where those of each start, and those of `reads`
 
     @property
     def rows(self) -> int:
         """P, how many rows there are with padding."""
-        return self.at_neighbour.shape[0]
+        return self.neighbour.shape[0]
 
 
 def stars_of(topology: Topology) -> Stars:
@@ -88,10 +85,8 @@ def _stars(topology: Topology) -> Stars:
     ray = begin[order].repeat_interleave(side).index_copy(0, place, rays)
     there = torch.zeros(len(ray), device=device).index_fill(0, place, 1.0)
     neighbour = topology.ray_neighbour
-    kind = narrow_type(2 * max(len(ray), topology.num_nodes))
-    offsets = torch.zeros(2 * topology.num_nodes + 1, dtype=torch.long, device=device)
-    ends = torch.bincount(2 * neighbour + 1, minlength=2 * topology.num_nodes)
-    torch.cumsum(ends, 0, out=offsets[1:])
+    kind = narrow_type(max(len(ray), topology.num_nodes))
+    ends = F.pad(torch.bincount(neighbour, minlength=topology.num_nodes).cumsum(0), (1, 0))
     read = neighbour.argsort(stable=True)
     at = torch.empty_like(order).index_copy(0, order, torch.arange(len(order), device=device))
     return Stars(
@@ -101,15 +96,12 @@ def _stars(topology: Topology) -> Stars:
         place,
         ray,
         there,
-        (2 * vertices[order]).to(kind),
         neighbour[ray].to(kind),
-        (2 * neighbour[ray] + 1).to(kind),
         place[read].to(kind),
-        offsets.to(kind),
         neighbour[ray[there > 0]].to(kind),
         F.pad(degree[order].cumsum(0), (1, 0)).to(kind),
         at[star][read].to(kind),
-        offsets[::2].to(kind),
+        ends.to(kind),
     )
 
 

@@ -14,8 +14,9 @@ from torch_geometric.data import Data
 
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
-from symgnn.nn._engine.once import OncePass, Workspaces, cutoff_of
+from symgnn.nn._engine.force_pass import ForcePass, cutoff_of
 from symgnn.nn._engine.policy import using_policy
+from symgnn.nn._engine.workspaces import Workspaces
 from symgnn.nn.model import Model
 from symgnn.nn.node_types import ATOMS, check_types
 
@@ -120,8 +121,12 @@ class Potential(nn.Module):
             return EnergyForces(*self._energies(data, data.pos, None))
         again = self.training if create_graph is None else create_graph
         numbers = not (again or data.pos.requires_grad or torch.is_grad_enabled())
-        once = self._once(data) if numbers else None
-        with torch.enable_grad(), using_policy(once=once), nullcontext() if once is None else once:
+        fast = self._force_pass(data) if numbers else None
+        with (
+            torch.enable_grad(),
+            using_policy(force_pass=fast),
+            nullcontext() if fast is None else fast,
+        ):
             pos = data.pos if data.pos.requires_grad else data.pos.detach().requires_grad_()
             topology = self.topology(data)
             strain, moved = None, pos
@@ -142,14 +147,14 @@ class Potential(nn.Module):
             None if virial is None else _stress(virial, data),
         )
 
-    def _once(self, data: Data) -> OncePass:
+    def _force_pass(self, data: Data) -> ForcePass:
         """How a pass is computed whose results are numbers, not differentiated again."""
         kinds = None
         if data.get("x") is None:
             kinds = data.get("z") if self.model.needs_types else torch.zeros(len(data.pos)).long()
         if self._cutoff is None:
             self._cutoff = (cutoff_of(self.model),)
-        return OncePass(self.workspaces, kinds, self._cutoff[0])
+        return ForcePass(self.workspaces, kinds, self._cutoff[0])
 
     def _energies(
         self, data: Data, pos: Tensor, topology: Topology | None

@@ -160,7 +160,12 @@ class Update(nn.Module):
 
     def reduced(self, given: Reduction, state: State) -> Tensor:
         """A reduction that it reads `[rows, w]`; a sum over the average number of its terms."""
-        rows = state.get(given.of).reduce(self.domain, self.how(given), given.place)
+        return self.scaled(
+            given, state.get(given.of).reduce(self.domain, self.how(given), given.place)
+        )
+
+    def scaled(self, given: Reduction, rows: Tensor) -> Tensor:
+        """The rows of a reduction, a sum over the average number of its terms."""
         divisor = self._divisors.get(given)
         return rows if divisor is None else rows / getattr(self, divisor)
 

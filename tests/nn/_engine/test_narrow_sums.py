@@ -13,7 +13,7 @@ from helpers import FEATURES, bridge_edges, graph, random_model
 from symgnn.nn import Model
 from symgnn.nn._engine import moments as moments_module
 from symgnn.nn._engine import narrow_sums as narrow_module
-from symgnn.nn._engine import whole as whole_module
+from symgnn.nn._engine import unchunked_engine as engine_module
 
 TOLERANCE = 1e-10
 KINDS = (
@@ -79,7 +79,7 @@ def test_same_as_through_rays(
     calls = counted(monkeypatch)
     found = derivatives(model, data)
     assert calls
-    monkeypatch.setattr(whole_module, "narrow_factors", lambda given: None)
+    monkeypatch.setattr(engine_module, "narrow_factors", lambda given: None)
     calls.clear()
     wanted = derivatives(model, data)
     assert not calls
@@ -103,7 +103,26 @@ def test_nodes_that_are_alike(kind: str, few: float, monkeypatch: pytest.MonkeyP
     model, data = made(kind, 3, degree=3, node_features=0, graph_features=0)
     found = derivatives(model, data)
     assert calls
-    monkeypatch.setattr(whole_module, "equal_factors", lambda given: None)
+    monkeypatch.setattr(engine_module, "equal_factors", lambda given: None)
+    calls.clear()
+    wanted = derivatives(model, data)
+    assert not calls
+    same(found, wanted)
+
+
+@pytest.mark.parametrize("few", [0.0, 1.0, 1e9], ids=["moments", "both", "pairs"])
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_sums_to_rays_of_nodes_that_are_alike(
+    dimension: int, few: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moments_module, "FEW", few)
+    calls = counted(monkeypatch, "equal_ray_sums")
+    widths = {"node_features": 0, "graph_features": 0, "edge_features": 0}
+    model, data = made("agn-to-edges-separable", dimension, 3, **widths)
+    data.edge_attr = None
+    found = derivatives(model, data)
+    assert calls
+    monkeypatch.setattr(engine_module, "equal_factors", lambda given: None)
     calls.clear()
     wanted = derivatives(model, data)
     assert not calls

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from symgnn.nn import AGN, ARCHITECTURES, COORDINATE_MAPS, After, Engine, Model, Network, build
 from symgnn.nn._engine import first_half, tiles
 from symgnn.nn._engine.policy import using_policy
-from symgnn.nn._engine.whole import WholeEngine
+from symgnn.nn._engine.unchunked_engine import UnchunkedEngine
 from symgnn.nn.state import Reference
 
 #: Each pass: the policy under which it runs, and what the engine is told.
@@ -187,7 +187,7 @@ def test_each_pass_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None
     """Otherwise the comparisons above would compare something else."""
     model, data = network("agn"), batch()
     few = counted(monkeypatch, first_half, "_few_angles")
-    concatenated = counted(monkeypatch, WholeEngine, "_concatenated")
+    concatenated = counted(monkeypatch, UnchunkedEngine, "_concatenated")
     many = counted(monkeypatch, first_half, "rows_below")
     in_tiles = counted(monkeypatch, tiles, "_forward")
     seen = {}

@@ -16,9 +16,11 @@ from symgnn.graphs import stars as stars_module
 from symgnn.graphs.stars import stars_of
 from symgnn.nn._engine import moments as moments_module
 from symgnn.nn._engine.harmonics import harmonics, number_of_harmonics, powers_in_harmonics
+from symgnn.nn._engine.moment_sums import Added
 from symgnn.nn._engine.moments import Moments
 from symgnn.nn._engine.monomials import counts, features
 from symgnn.nn._engine.policy import using_policy
+from symgnn.nn._engine.unit_features import unit_features
 from symgnn.nn.inputs import v
 from symgnn.nn.separable import Separable, cosine, polynomial
 
@@ -74,9 +76,14 @@ class Case:
     def fast(self, to: str = "node", unit: bool = True) -> Tensor:
         rays, rows, on_rays, _ = self.leaves
         vectors = direction(rays) if unit else torch.tanh(rays)
-        added = on_rays if self.rays_add else None
         moments = Moments(self.topology, vectors, unit)
-        return moments.product(self.form, rows, added, to, self.weight())
+        added = self.added(rows, on_rays if self.rays_add else None)
+        return moments.product(self.form, added, to, self.weight())
+
+    def added(self, rows: Tensor, on_rays: Tensor | None) -> Added:
+        """What is added to the factors, from that of each node as a vertex and as a neighbour."""
+        as_vertex, as_neighbour = rows.unflatten(0, (-1, 2)).unbind(1)
+        return Added(as_vertex[stars_of(self.topology).vertex], as_neighbour, on_rays)
 
     def weight(self) -> Tensor | None:
         """Of each ray, a function of its length."""
@@ -201,9 +208,10 @@ def test_padding_reads_nothing_of_other_vertices() -> None:
     case = Case(2, 3)
     rays, rows, on_rays, _ = (each.detach().clone() for each in case.leaves)
     vectors = direction(rays)
-    clean = Moments(case.topology, vectors, True).product(case.form, rows, on_rays, "node")
+    moments = Moments(case.topology, vectors, True)
+    clean = moments.product(case.form, case.added(rows, on_rays), "node")
     rows[2 * 2] = torch.nan  # node 2 as a vertex
-    found = Moments(case.topology, vectors, True).product(case.form, rows, on_rays, "node")
+    found = moments.product(case.form, case.added(rows, on_rays), "node")
     others = torch.arange(len(found)) != 2
     assert found[2].isnan().all()
     assert torch.allclose(found[others], clean[others], rtol=1e-14)
@@ -217,8 +225,8 @@ def test_harmonics(n: int) -> None:
     degree, points = 6, sphere(7, n)
     number = counts(n, degree, unit=True)
     assert number == [number_of_harmonics(n, p) for p in range(degree + 1)]
-    rows = features(points.T.contiguous(), torch.ones(1, 7, dtype=torch.float64), degree, True)
-    kernels = torch.stack([part @ part.T for part in rows.split(number, 1)])
+    rows = unit_features(points.T.contiguous(), torch.ones(1, 7, dtype=torch.float64), degree)
+    kernels = torch.stack([part.T @ part for part in rows.split(number)])
     t = points @ points.T
     powers = torch.stack([t**p for p in range(degree + 1)])
     table = torch.from_numpy(powers_in_harmonics(n, degree))
@@ -226,6 +234,24 @@ def test_harmonics(n: int) -> None:
     for p in range(2, degree + 1):
         matrix = torch.from_numpy(harmonics(n, p))
         assert torch.allclose(matrix @ matrix.T, torch.eye(len(matrix), dtype=t.dtype), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", range(1, 5))
+def test_harmonics_from_those_below(n: int) -> None:
+    """They are those of :func:`harmonics` off the sphere, too; two derivatives."""
+    degree = 4
+    random = torch.Generator().manual_seed(n)
+    vectors = torch.randn(n, 3, dtype=torch.float64, generator=random, requires_grad=True)
+    weight = torch.rand(1, 3, dtype=torch.float64, generator=random)
+    tables = [torch.as_tensor(harmonics(n, p)) for p in range(degree + 1)]
+    wanted = torch.block_diag(*tables) @ features(vectors, weight, degree)
+    assert torch.allclose(unit_features(vectors, weight, degree), wanted, rtol=1e-12, atol=1e-12)
+
+    def made(given: Tensor) -> Tensor:
+        return unit_features(given, weight, degree)
+
+    assert torch.autograd.gradcheck(made, (vectors,))
+    assert torch.autograd.gradgradcheck(made, (vectors,))
 
 
 def test_harmonics_in_the_plane_and_in_space() -> None:

@@ -3,8 +3,9 @@
 | file | content |
 |---|---|
 | engine.py | `Engine`: the interface to the mathematics |
-| whole.py | updates with all rows in memory at once; decides on tiles |
-| in_parts.py | updates with some angles and edges in memory at once |
+| unchunked_engine.py | updates with all rows in memory at once; decides on tiles |
+| chunked_engine.py | updates with some angles and edges in memory at once |
+| force_pass.py, force_layers.py | updates where only forces are asked for |
 | plan.py | everything about an update that does not depend on the graph; made once |
 | first_half.py | the first linear map, per input on its own domain, then gathered and added |
 | values.py | values whose last linear map is deferred to an aggregation or the next update |
@@ -13,6 +14,9 @@
 | chunks.py | computation in parts that are recomputed in the backward pass |
 | tiles.py | an angle update in pieces that fit into the processor's cache |
 | grid_products.py | sums over angles as matrix products |
+| moments.py | sums over angles of product form; star_sums.py and ray_sums.py compute them |
+| narrow_sums.py | the same where nodes have few numbers, or all the same |
+| edge_stars.py | products of edges at a node |
 | policy.py | the sizes from which tiles are used |
 | torch_private.py | all uses of non-public parts of PyTorch |
 """

@@ -26,6 +26,7 @@ from symgnn.nn._engine.harmonics import powers_in_harmonics
 from symgnn.nn._engine.monomials import counts, features, powers
 from symgnn.nn._engine.rows import move
 from symgnn.nn._engine.torch_private import may_branch_on_values
+from symgnn.nn._engine.unit_features import unit_features
 from symgnn.nn._engine.values import LazyValues, lift
 from symgnn.nn.edge_products import BASIS, directions
 from symgnn.nn.polynomials import powers_of
@@ -122,7 +123,7 @@ def _shape_of(degree: int, dtype: torch.dtype, state: State) -> StarShape:
         torch.as_tensor(each, dtype=dtype, device=vectors.device)
         for each in coefficients(vectors.shape[1], degree, unit)
     )
-    found = stars.groups(features(rows, there, degree, unit))
+    found = stars.groups((unit_features if unit else features)(rows, there, degree).T)
     own = stars.groups((there if unit else powers(rows, there, degree)).T)
     return StarShape([each.mT for each in found], [each.mT for each in own], of_moments, of_own)
 
@@ -163,7 +164,7 @@ def moved_products(degree: int, e: Tensor, state: State) -> Tensor:
         for each in coefficients(vectors.shape[1], degree, unit=False)
     )
     rows, there = vectors.T.contiguous(), torch.ones_like(vectors[:, 0]).unsqueeze(0)
-    of_edges = features(rows, there, degree, unit=False).unsqueeze(2)
+    of_edges = features(rows, there, degree).T.contiguous().unsqueeze(2)
     alone = powers(rows, there, degree).T.clone(memory_format=torch.contiguous_format)
     own = (alone @ of_own.T).unsqueeze(2) * (e * e).unsqueeze(1)
     c = e.shape[1]

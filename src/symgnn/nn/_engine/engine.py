@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import nn
 
+from symgnn.nn._engine.chunked_engine import ChunkedEngine
 from symgnn.nn._engine.chunks import Chunks
-from symgnn.nn._engine.in_parts import PartsEngine
-from symgnn.nn._engine.whole import WholeEngine
+from symgnn.nn._engine.unchunked_engine import UnchunkedEngine
 from symgnn.nn.state import Reference
 
 
-class Engine(WholeEngine):
+class Engine(UnchunkedEngine):
     """The fast engine.
 
     Args:
@@ -23,7 +23,7 @@ class Engine(WholeEngine):
 
     def session(self, module: nn.Module) -> Reference:
         """The engine for one pass through a module, to be closed at its end."""
-        return self if self.chunk is None else PartsEngine(Chunks(self.chunk, module))
+        return self if self.chunk is None else ChunkedEngine(Chunks(self.chunk, module))
 
     def __repr__(self) -> str:
         return "fast" if self.chunk is None else f"fast, chunk={self.chunk}"

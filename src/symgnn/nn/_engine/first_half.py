@@ -35,6 +35,7 @@ class Given(NamedTuple):
     graph: Sequence[Tensor]  # the value of each term `[rows of its domain, w]`
     node: Sequence[Tensor]
     ray: Sequence[Tensor]
+    some: Sequence[tuple[Tensor, Tensor, Tensor]] = ()  # values on some rows, their maps, the rows
 
 
 def first_half(given: Given) -> Tensor:
@@ -48,6 +49,10 @@ def first_half(given: Given) -> Tensor:
         hidden = _few_angles(given)
     for value, map in given.own:
         hidden = plus_linear(hidden, value, map)
+    for value, map, rows in given.some:
+        hidden = hidden.expand(topology.size(domain), -1)
+        added = linear(value, map)
+        hidden = hidden.index_add(0, rows, added.to(hidden.dtype))
     return hidden if hidden.dim() > 1 else hidden.expand(topology.size(domain), -1)
 
 

@@ -52,6 +52,28 @@ def harmonics(n: int, p: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
+def step(n: int, p: int) -> np.ndarray:
+    """How harmonics of degree p > 0 follow from those of degree p - 1.
+
+    The derivatives of a harmonic are harmonics of one degree less, so with `A` given here
+
+        Y_p(r) = A (Y_p-1(r) x r),   dY_p(r) / dr_i = p A_i Y_p-1(r).
+
+    Returns:
+        A, `[harmonics of degree p, harmonics of degree p - 1, n]`.
+    """
+    upper, lower = harmonics(n, p), harmonics(n, p - 1)
+    place = {name: k for k, name in enumerate(_names(n, p - 1))}
+    derivative = np.zeros((n, len(place), upper.shape[1]))  # of monomials, each with its scale
+    for column, name in enumerate(_names(n, p)):
+        for variable in set(name):
+            below = list(name)
+            below.remove(variable)
+            derivative[variable, place[tuple(below)], column] = math.sqrt(p * name.count(variable))
+    return np.einsum("ha,iba,kb->hki", upper, derivative, lower) / p
+
+
+@lru_cache(maxsize=64)
 def powers_in_harmonics(n: int, degree: int) -> np.ndarray:
     """The powers of t in the inner products of harmonics, `[degree + 1, degree + 1]`.
 

@@ -13,7 +13,7 @@ Rows have g and h one after the other, `[.., 2 c]`, or one of the two where they
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,10 +34,11 @@ class Layout(NamedTuple):
     degrees: Tensor  # [degree + 1, M], 1 where a feature is of a degree, else 0
     ones: bool  # whether S is 1 for all rays
     sums: Tensor  # [V, M], if S is 1: the sums of F over the rays of the vertices with many
+    tiles: dict[Any, Any]  # those that are known, see :mod:`symgnn.nn._engine.star_tiles`
 
-    def apart(self, on_rays: Tensor | None) -> bool:
+    def apart(self, by_ray: Tensor | None) -> bool:
         """Whether factors are what neighbours and vertices add, and the first feature is 1."""
-        return self.ones and on_rays is None and bool(self.many)
+        return self.ones and by_ray is None and bool(self.many)
 
     @property
     def few(self) -> list[Size]:
@@ -68,8 +69,21 @@ class Geometry(NamedTuple):
     """
 
     grams: Tensor  # K of the vertices with few rays, `[D D, degree + 1]` each, one after the other
-    features: Tensor  # F of the other rays `[P, M]`, 0 for padding
+    features: Tensor  # F of the other rays `[M, P]`, 0 for padding
     own: Tensor  # S, `[P, s]`, 0 for padding
+
+
+class Added(NamedTuple):
+    """What the factors g and h of a ray are the sum of, `[.., 2 c]`."""
+
+    by_vertex: Tensor  # of each vertex, in the order of the stars, `[V, 2 c]`
+    by_neighbour: Tensor  # of each node as a neighbour, `[N, 2 c]`
+    by_ray: Tensor | None  # of each ray, `[R, 2 c]`
+
+    def to(self, dtype: torch.dtype) -> Added:
+        """The same in another type."""
+        by_ray = None if self.by_ray is None else self.by_ray.to(dtype)
+        return Added(self.by_vertex.to(dtype), self.by_neighbour.to(dtype), by_ray)
 
 
 class Weights(NamedTuple):
@@ -79,34 +93,22 @@ class Weights(NamedTuple):
     many: Tensor  # q in that of the features, then o, `[degree + 1 + s, c]`
 
 
-def plain_factors(table: Tensor, on_rays: Tensor | None, stars: Stars) -> Tensor:
-    """The factors g and h of each row, `[P, 2 c]`.
-
-    Args:
-        table: Of each node, what it adds as a vertex, then what it adds as a neighbour, `[2 N, w]`.
-        on_rays: What each ray adds, `[R, w]`.
-        stars: The rows.
-    """
-    rows = lift(table, stars.at_neighbour).split(
+def plain_factors(added: Added, stars: Stars) -> Tensor:
+    """The factors g and h of each row, `[P, 2 c]`."""
+    rows = lift(added.by_neighbour, stars.neighbour).split(
         [vertices * side for vertices, side in stars.sizes]
     )
-    at_vertex = lift(table, stars.at_vertex).split([vertices for vertices, _ in stars.sizes])
+    at_vertex = added.by_vertex.split([vertices for vertices, _ in stars.sizes])
     pairs = zip(stars.sizes, rows, at_vertex, strict=True)
     found = torch.cat(
         [(r.unflatten(0, size) + v.unsqueeze(1)).flatten(0, 1) for size, r, v in pairs]
     )
-    return found if on_rays is None else found + lift(on_rays, stars.ray)
+    return found if added.by_ray is None else found + lift(added.by_ray, stars.ray)
 
 
-def plain_sums(
-    table: Tensor,
-    on_rays: Tensor | None,
-    geometry: Geometry,
-    weights: Weights,
-    layout: Layout,
-) -> Tensor:
+def plain_sums(added: Added, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
     """The sums over all pairs of rays of each vertex, `[V, c]`."""
-    rows, parts = plain_factors(table, on_rays, layout.stars), []
+    rows, parts = plain_factors(added, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
     p, c = weights.few.shape
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
@@ -125,14 +127,10 @@ def plain_sums(
 
 
 def plain_sums_to_rays(
-    table: Tensor,
-    on_rays: Tensor | None,
-    geometry: Geometry,
-    weights: Weights,
-    layout: Layout,
+    added: Added, geometry: Geometry, weights: Weights, layout: Layout
 ) -> Tensor:
     """As :func:`plain_sums`, but over the second rays alone, `[P, c]`."""
-    rows, parts = plain_factors(table, on_rays, layout.stars), []
+    rows, parts = plain_factors(added, layout.stars), []
     of_few, of_many = rows.split([layout.few_rows, rows.shape[0] - layout.few_rows])
     p, c = weights.few.shape
     for both, gram in gram_groups(of_few, geometry.grams, p, layout.few):
@@ -184,8 +182,26 @@ def moment_groups(
     if not sizes:
         return []
     places = [vertices * side for vertices, side in sizes]
-    split = (each.split(places) for each in (rows, geometry.features, geometry.own))
+    split = zip(
+        sizes,
+        rows.split(places),
+        geometry.features.split(places, 1),
+        geometry.own.split(places),
+        strict=True,
+    )
     return [
-        (both.unflatten(0, size), of_rays.unflatten(0, size), of_self.unflatten(0, size))
-        for size, both, of_rays, of_self in zip(sizes, *split, strict=True)
+        (both.unflatten(0, size), of_vertices(of_rays, size), of_self.unflatten(0, size))
+        for size, both, of_rays, of_self in split
     ]
+
+
+def of_vertices(features: Tensor, size: Size) -> Tensor:
+    """The features of some vertices, `[M, V D] -> [V, D, M]`, as a view."""
+    return features.unflatten(1, size).permute(1, 2, 0)
+
+
+def feature_sums(features: Tensor, sizes: list[Size]) -> Tensor:
+    """The sums of the features over the rays of each vertex, `[M, P] -> [V, M]`."""
+    split = features.split([vertices * side for vertices, side in sizes], 1)
+    parts = [each.unflatten(1, size).sum(2) for size, each in zip(sizes, split, strict=True)]
+    return (parts[0] if len(parts) == 1 else torch.cat(parts, 1)).T

@@ -17,7 +17,6 @@ smaller than the moments; they are made once for all layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,20 +29,24 @@ from symgnn.graphs.stars import stars_of
 from symgnn.graphs.topology import Topology
 from symgnn.nn._engine.harmonics import powers_in_harmonics
 from symgnn.nn._engine.moment_sums import (
+    Added,
     Geometry,
     Layout,
     Weights,
+    feature_sums,
     halves,
+    of_vertices,
     plain_sums,
-    plain_sums_to_rays,
     repeated,
 )
 from symgnn.nn._engine.monomials import constant, counts, features, powers
-from symgnn.nn._engine.narrow_sums import Narrow, equal_sums, narrow_sums
+from symgnn.nn._engine.narrow_sums import Narrow, equal_ray_sums, equal_sums, narrow_sums
+from symgnn.nn._engine.ray_sums import plain_ray_sums, ray_sums
 from symgnn.nn._engine.rows import kept, move
 from symgnn.nn._engine.star_sums import star_sums
+from symgnn.nn._engine.star_tiles import kept_tiles
 from symgnn.nn._engine.torch_private import may_branch_on_values
-from symgnn.nn._engine.values import LazyValues, lift
+from symgnn.nn._engine.unit_features import unit_features
 from symgnn.nn.polynomials import polynomials, powers_of
 
 if TYPE_CHECKING:
@@ -76,66 +79,65 @@ class Moments:
         return known and bool(self.vectors.detach().any(1).all())
 
     def product(
-        self,
-        form: Separable,
-        table: Tensor,
-        on_rays: Tensor | None,
-        to: str,
-        weight: Tensor | None = None,
+        self, form: Separable, added: Added, to: str, weight: Tensor | None = None
     ) -> Tensor:
         """`sum g_jc h_kc Q_c(r_j . r_k)` over pairs of different rays of a vertex.
 
         Args:
             form: With the polynomials Q.
-            table: Of each node, what it adds to g and h as a vertex, then what it adds as a
-                neighbour, `[2 N, 2 c]`; `[2 N, c]` where g and h are the same.
-            on_rays: What each ray adds, `[R, 2 c]` or `[R, c]`.
-            to: "node" for the sum over j and k, `[N, c]`; "ray" for that over k, `[R, c]`.
+            added: What vertices, neighbours and rays add to g and h.
+            to: "node" for the sum over j and k, `[N, c]`; "vertex" for the same at the vertices
+                that have angles, in the order of their stars, `[V, c]`; "ray" for the sum over k,
+                `[R, c]`.
             weight: What g and h of each ray are multiplied by, `[R, 1]`.
 
         Returns:
             The sums, at least in single precision.
         """
-        with torch.autocast(table.device.type, enabled=False):  # differences need all digits
-            table = at_least_float32(table)
-            on_rays = None if on_rays is None else on_rays.to(table.dtype)
-            if torch.compiler.is_compiling():
-                weight = None if weight is None else weight.to(table.dtype)
-                return self._by_movements(form, table, on_rays, to, weight)
-            stars, nodes = stars_of(self.topology), self.topology.num_nodes
+        kind = at_least_float32(added.by_neighbour).dtype
+        added = added.to(kind)
+        with torch.autocast(added.by_vertex.device.type, enabled=False):  # differences need digits
+            stars = stars_of(self.topology)
             if not stars.sizes:
-                return table.new_zeros(nodes if to == "node" else 0, form.out)
-            geometry, layout = self.made(form, table.dtype, weight)
-            weights = self.weights(form, table.dtype, layout)
-            if to == "ray":
-                rows = plain_sums_to_rays(table, on_rays, geometry, weights, layout)
-                return lift(rows, stars.place)
+                return self._placed(added.by_vertex.new_zeros(0, form.out), to)
+            geometry, layout = self.made(form, kind, weight)
+            weights = self.weights(form, kind, layout)
             # with an envelope the energy is differentiated by coordinates; if weights are trained
-            # as well, twice, which star_sums does by the plain sums anyway
+            # as well, twice, which the fast sums do by the plain ones anyway
             twice = weight is not None and form.coefficients.requires_grad
-            sums = plain_sums if twice else star_sums
-            total = sums(table, on_rays, geometry, weights, layout)
-            return total.new_zeros(nodes, form.out).index_copy(0, stars.vertex, total)
+            if to == "ray":
+                return (plain_ray_sums if twice else ray_sums)(added, geometry, weights, layout)
+            total = (plain_sums if twice else star_sums)(added, geometry, weights, layout)
+            return self._placed(total, to)
+
+    def _placed(self, total: Tensor, to: str) -> Tensor:
+        """The sums of the vertices, on all nodes for "node"."""
+        if to != "node":
+            return total
+        vertex = stars_of(self.topology).vertex
+        out = total.new_zeros(self.topology.num_nodes, total.shape[1])
+        return out.index_copy(0, vertex, total)
 
     def narrow_product(
-        self, form: Separable, given: Narrow | Tensor, weight: Tensor | None
+        self, form: Separable, given: Narrow | Tensor, to: str, weight: Tensor | None
     ) -> Tensor:
-        """As :meth:`product` to nodes, of the factors of nodes that have few numbers, or of the
-        factors `[2 c]` or `[c]` that all rays have.
+        """As :meth:`product`, of the factors `[2 c]` or `[c]` that all rays have, or, to nodes or
+        vertices, of the factors of nodes that have few numbers.
         """
         like = given if isinstance(given, Tensor) else given.values
         with torch.autocast(like.device.type, enabled=False):
             stars = stars_of(self.topology)
-            out = like.new_zeros(self.topology.num_nodes, form.out)
             if not stars.sizes:
-                return out
+                return self._placed(like.new_zeros(0, form.out), to)
             geometry, layout = self.made(form, like.dtype, weight)
             weights = self.weights(form, like.dtype, layout)
+            if isinstance(given, Tensor) and to == "ray":
+                return equal_ray_sums(given, geometry, weights, layout)
             if isinstance(given, Tensor):
                 total = equal_sums(given, geometry, weights, layout)
             else:
                 total = narrow_sums(given, geometry, weights, layout)
-            return out.index_copy(0, stars.vertex, total)
+            return self._placed(total, to)
 
     def made(
         self, form: Separable, dtype: torch.dtype, weight: Tensor | None = None
@@ -159,46 +161,41 @@ class Moments:
                 0, stars.place, weight.to(dtype).squeeze(-1)
             )
         degrees = constant(_degrees, vectors, number)
-        alike = self.unit and weight is None
-        layout = Layout(stars, split, number, degrees, alike, vectors.new_empty(0))
-        rows = vectors.new_zeros(stars.rows, n).index_copy(0, stars.place, vectors)
+        alike, tiles = self.unit and weight is None, kept_tiles(self.topology)
+        layout = Layout(stars, split, number, degrees, alike, vectors.new_empty(0), tiles)
+        columns = vectors.new_zeros(n, stars.rows).index_copy(1, stars.place, vectors.T)
         few = layout.few_rows
-        grams = self._grams(rows[:few], None if weight is None else there[:few], form, layout)
+        grams = self._grams(columns[:, :few], None if weight is None else there[:few], form, layout)
         if not layout.many:
             none = vectors.new_empty(0, 0)
             return Geometry(grams, none, none), layout
-        many, is_there = rows[few:].T.contiguous(), there[few:].unsqueeze(0)
-        found = features(many, is_there, form.degree, self.unit)
+        many, is_there = columns[:, few:], there[few:].unsqueeze(0)
+        found = (unit_features if self.unit else features)(many, is_there, form.degree)
         squares = is_there if weight is None else is_there.square()
         own = squares if self.unit else powers(many, squares, form.degree)
         if alike:
-            split_rows = found.detach().split([v * side for v, side in layout.many])
-            sums = [
-                each.unflatten(0, size).sum(1)
-                for size, each in zip(layout.many, split_rows, strict=True)
-            ]
-            layout = layout._replace(sums=_joined(sums))
+            layout = layout._replace(sums=feature_sums(found.detach(), layout.many))
         return Geometry(grams, found, own.T.contiguous()), layout
 
     def _grams(
-        self, rows: Tensor, weight: Tensor | None, form: Separable, layout: Layout
+        self, columns: Tensor, weight: Tensor | None, form: Separable, layout: Layout
     ) -> Tensor:
         """The polynomials of all pairs of different rays, one group after the other.
 
         Args:
-            rows: The vectors of the vertices with few rays `[P, n]`.
+            columns: The vectors of the vertices with few rays `[n, P]`.
             weight: What their factors are multiplied by `[P]`.
             form: With the polynomials.
             layout: Where the rays stand.
         """
         if not layout.few:
-            return rows.new_empty(0, form.degree + 1)
+            return columns.new_empty(0, form.degree + 1)
         places = [vertices * side for vertices, side in layout.few]
-        split = zip(layout.few, rows.split(places), strict=True)
-        squares = [each.unflatten(0, size) for size, each in split]
+        split = zip(layout.few, columns.split(places, 1), strict=True)
+        squares = [of_vertices(each, size) for size, each in split]
         t = _joined([torch.bmm(each, each.mT).flatten() for each in squares])
-        key = ("pairs of rays", layout.split, rows.dtype)
-        pairs = kept(self.topology, key, partial(_different, layout, rows.dtype))
+        key = ("pairs of rays", layout.split, t.dtype)
+        pairs = kept(self.topology, key, partial(_different, layout, t.dtype))
         if weight is not None:
             split = zip(layout.few, weight.split(places), strict=True)
             both = [each.view(*size, 1) * each.view(size[0], 1, size[1]) for size, each in split]
@@ -215,7 +212,7 @@ class Moments:
         table = constant(_in_features, few, form.basis, form.degree, n)
         return Weights(few, table @ coefficients)
 
-    def _by_movements(
+    def product_by_movements(
         self,
         form: Separable,
         table: Tensor,
@@ -223,7 +220,30 @@ class Moments:
         to: str,
         weight: Tensor | None,
     ) -> Tensor:
-        """The same in operations whose sizes depend on the numbers of rays and nodes alone."""
+        """As :meth:`product`, in operations whose sizes depend on the numbers of rays and nodes.
+
+        Args:
+            form: With the polynomials Q.
+            table: Of each node, what it adds to g and h as a vertex, then what it adds as a
+                neighbour, `[2 N, 2 c]`; `[2 N, c]` where g and h are the same.
+            on_rays: What each ray adds, `[R, 2 c]` or `[R, c]`.
+            to: "node" or "ray".
+            weight: What g and h of each ray are multiplied by, `[R, 1]`.
+        """
+        with torch.autocast(table.device.type, enabled=False):
+            table = at_least_float32(table)
+            on_rays = None if on_rays is None else on_rays.to(table.dtype)
+            weight = None if weight is None else weight.to(table.dtype)
+            return self._moved(form, table, on_rays, to, weight)
+
+    def _moved(
+        self,
+        form: Separable,
+        table: Tensor,
+        on_rays: Tensor | None,
+        to: str,
+        weight: Tensor | None,
+    ) -> Tensor:
         rays = self.topology.rays
         assert rays is not None
         rows = move(table, rays.both)
@@ -234,7 +254,7 @@ class Moments:
         own = form.powers().to(table.dtype).T
         weights = repeated(own, tuple(counts(vectors.shape[0], form.degree, unit=False)))
         g, h = halves(rows, form.out)
-        monomial = features(vectors, there, form.degree, unit=False).unsqueeze(2)
+        monomial = features(vectors, there, form.degree).T.contiguous().unsqueeze(2)
         moments = move((monomial * h.unsqueeze(1)).flatten(1), rays.vertex.T) * weights.flatten()
         back = move(moments, rays.vertex).unflatten(1, weights.shape)
         # row by row: a derivative that is recorded cannot tell if columns of no rays are in order
@@ -276,16 +296,3 @@ def _in_features(basis: str, degree: int, n: int, like: Tensor) -> Tensor:
         moment = powers_in_harmonics(n, degree).T @ in_powers
         own = -in_powers.sum(0, keepdims=True)  # Q(1)
     return torch.as_tensor(np.concatenate([moment, own]), dtype=like.dtype, device=like.device)
-
-
-class MomentValues(LazyValues):
-    """The value of a form on rays: only its sums exist."""
-
-    def __init__(self, topology: Topology, total: Callable[[str], Tensor]) -> None:
-        super().__init__(topology, "angle", None)
-        self.total = total
-
-    def _climb_angles(self, to: str, op: str) -> Tensor:
-        if to == "ray" or (to == "node" and ("ray", op) not in self._totals):
-            return self.total(to)
-        return super()._climb_angles(to, op)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from symgnn.nn._engine.harmonics import harmonics, number_of_harmonics
+from symgnn.nn._engine.harmonics import number_of_harmonics
 
 V = TypeVar("V")
 
@@ -62,32 +62,22 @@ def _tables(n: int, degree: int, like: Tensor) -> list[Table]:
     return found
 
 
-def _all_harmonics(n: int, degree: int, like: Tensor) -> Tensor:
-    """The harmonics up to a degree in the monomials, `[M, H]`."""
-    each = [torch.as_tensor(harmonics(n, p).T, dtype=like.dtype) for p in range(degree + 1)]
-    return torch.block_diag(*each).to(like.device)
-
-
-def features(vectors: Tensor, there: Tensor, degree: int, unit: bool) -> Tensor:
-    """The monomials of each vector up to a degree, or the harmonics of unit vectors.
+def features(vectors: Tensor, there: Tensor, degree: int) -> Tensor:
+    """The monomials of each vector up to a degree.
 
     Args:
-        vectors: `[n, P]`, 0 for padding.
+        vectors: `[n, P]`.
         there: `[1, P]`, 0 for padding, else 1.
         degree: The largest degree.
-        unit: Whether harmonics are enough.
 
     Returns:
-        `[P, M]`, 0 for padding.
+        `[M, P]`, 0 for padding.
     """
-    n, found = vectors.shape[0], [there]  # one for each degree
-    for parent, variable, factor in constant(_tables, vectors, n, degree):
+    found = [there]  # one for each degree
+    for parent, variable, factor in constant(_tables, vectors, vectors.shape[0], degree):
         product = found[-1].index_select(0, parent) * vectors.index_select(0, variable)
         found.append(product * factor)
-    monomial = torch.cat(found).T
-    if not unit:
-        return monomial.contiguous()
-    return monomial @ constant(_all_harmonics, vectors, n, degree)
+    return torch.cat(found)
 
 
 def powers(vectors: Tensor, there: Tensor, degree: int) -> Tensor:

@@ -21,16 +21,17 @@ from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32
 from symgnn.graphs.stars import stars_of
-from symgnn.nn._engine.first_half import Given, beneath, graph_rows
+from symgnn.nn._engine.first_half import Given, beneath
 from symgnn.nn._engine.moment_sums import (
     Geometry,
     Layout,
     Weights,
+    feature_sums,
     gram_groups,
     halves,
     moment_groups,
 )
-from symgnn.nn._engine.rows import plus_linear
+from symgnn.nn._engine.ray_factors import factor_width, map_at, neighbours_read, vertex_table
 from symgnn.nn._engine.values import lift
 
 #: The sums are worth it if there are at most so many times as many products of the numbers of a
@@ -52,27 +53,19 @@ def narrow_factors(given: Given) -> Narrow | None:
     """The factors of an update of product form; None where nodes have too many numbers, or where
     rays have some of their own.
     """
-    terms = list(zip(given.plan.node, given.node, strict=True))
-    count = len(terms[0][0].inputs) // 2 if terms else 1  # of factors
-    c = len(given.bias) // count
-    at_vertex = [(term.inputs[:count], value) for term, value in terms if _any(term.inputs[:count])]
-    read = [(term.inputs[count:], value) for term, value in terms if _any(term.inputs[count:])]
+    read, c = neighbours_read(given), factor_width(given)
     width = sum(value.shape[1] for _, value in read)
     if given.ray or not read or width * (width + 1) > WORTH * c:
         return None
     kind = at_least_float32(given.bias).dtype
     with torch.autocast(given.bias.device.type, enabled=False):  # as other sums of product form
-        table, vertex = graph_rows(given).to(kind), stars_of(given.topology).vertex
-        table = lift(table, vertex) if table.dim() > 1 else table
-        for places, value in at_vertex:
-            maps = torch.cat([_map(number, value, given, c, kind) for number in places])
-            table = plus_linear(table, lift(value, vertex), maps)
+        at_vertex = vertex_table(given, stars_of(given.topology).vertex, kind)
         values = torch.cat([value.to(kind) for _, value in read], 1)
         first, second = (
-            torch.cat([_map(places[half], value, given, c, kind) for places, value in read], 1)
-            for half in (0, count - 1)
+            torch.cat([map_at(places[half], value, given, kind) for places, value in read], 1)
+            for half in (0, -1)
         )
-    return Narrow(values, first, second, table.expand(len(vertex), -1))
+    return Narrow(values, first, second, at_vertex)
 
 
 def equal_factors(given: Given) -> Tensor | None:
@@ -98,32 +91,34 @@ def equal_sums(both: Tensor, geometry: Geometry, weights: Weights, layout: Layou
         pairs = zip(grams, layout.few, strict=True)
         parts.append(torch.cat([k.view(size[0], -1, p).sum(1) for k, size in pairs]) @ weights.few)
     if layout.many:
-        places = [vertices * side for vertices, side in layout.many]
-        moments, equals = (
-            torch.cat(
-                [
-                    each.unflatten(0, size).sum(1)
-                    for each, size in zip(rows.split(places), layout.many, strict=True)
-                ]
-            )
-            for rows in (geometry.features, geometry.own)
-        )
+        known = layout.ones and not geometry.features.requires_grad
+        moments = layout.sums if known else feature_sums(geometry.features, layout.many)
+        equals = feature_sums(geometry.own.T, layout.many)
         squares = moments.square() @ layout.degrees.T
         parts.append(torch.cat([squares, equals], 1) @ weights.many)
     g, h = halves(both, c)
     return (parts[0] if len(parts) == 1 else torch.cat(parts)) * (g * h)
 
 
-def _any(places: tuple[int | None, ...]) -> bool:
-    """Whether a term is read at one of some places."""
-    return any(number is not None for number in places)
-
-
-def _map(number: int | None, value: Tensor, given: Given, c: int, kind: torch.dtype) -> Tensor:
-    """The map of a value at a place `[c, w]`; 0 where it is not read."""
-    if number is None:
-        return value.new_zeros(c, value.shape[1], dtype=kind)
-    return given.maps[number].to(kind)
+def equal_ray_sums(both: Tensor, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
+    """The sums over the second rays of each ray, where all rays have the factors `both`, `[R, c]`:
+    the polynomials are summed over pairs before any weight acts.
+    """
+    parts, (p, c) = [], weights.few.shape
+    if layout.few:
+        grams = geometry.grams.split([vertices * side**2 for vertices, side in layout.few])
+        pairs = zip(grams, layout.few, strict=True)
+        of_pairs = [k.view(*size, size[1], p).sum(2).flatten(0, 1) for k, size in pairs]
+        parts.append(torch.cat(of_pairs) @ weights.few)
+    if layout.many:
+        sums = feature_sums(geometry.features, layout.many).T.split([v for v, _ in layout.many], 1)
+        of_rays = geometry.features.split([v * side for v, side in layout.many], 1)
+        groups = zip(of_rays, sums, layout.many, strict=True)
+        products = [(f.unflatten(1, size) * s.unsqueeze(2)).flatten(1) for f, s, size in groups]
+        squares = layout.degrees @ torch.cat(products, 1)
+        parts.append(torch.cat([squares.T, geometry.own], 1) @ weights.many)
+    g, h = halves(both, c)
+    return lift(torch.cat(parts), layout.stars.place) * (g * h)
 
 
 def narrow_sums(given: Narrow, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:

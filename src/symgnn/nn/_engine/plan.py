@@ -55,6 +55,7 @@ class Plan:
     on_lines: bool  # whether the first half is the same for an edge and its reverse
     has_total: bool  # whether the form has a faster sum over second rays
     on_rays: bool  # whether it is a product of factors of the rays, see :class:`Form`
+    factors: int  # how many different factors: 2, or 1 if both rays are mapped alike; else 0
     plain: bool  # whether nothing is done to the result
     adds: bool  # whether the old value is added to it, by terms (see `LazyValues`), and no more
 
@@ -95,7 +96,7 @@ def plan_of(update: Update) -> Plan:
         else:
             place, _, incoming = given.place.partition(" ")
             ray.append((home, int(place == "second"), number, bool(incoming)))
-    of_nodes, of_rays = places, 2 if two else 1
+    of_nodes, of_rays, factors = places, 2 if two else 1, 0
     if phi.on_rays:
         factors = 1 if cast("Separable", phi).tied else 2
         graph, node, ray = _factors(update.inputs, factors)
@@ -134,6 +135,7 @@ def plan_of(update: Update) -> Plan:
         _on_lines(update),
         domain == "angle" and type(phi).total is not Form.total,
         phi.on_rays,
+        factors,
         plain,
         adds,
     )

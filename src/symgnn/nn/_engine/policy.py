@@ -17,14 +17,14 @@ class Policy:
         tile: How many a tile has for each thread, about: 1 MiB in single precision.
         worth_tiles: From how many on tiles are used, though they compute them twice.
         few: Up to how many an operation takes as long as its start, so that fewer are better.
-        once: A :class:`symgnn.nn._engine.once.OncePass`, where results are differentiated once, by
-            the coordinates alone.
+        force_pass: A :class:`symgnn.nn._engine.force_pass.ForcePass`, where results are
+            differentiated once, by the coordinates alone.
     """
 
     tile: int = 2**18
     worth_tiles: int = 2**23
     few: int = 2**15
-    once: Any = None
+    force_pass: Any = None
 
 
 #: Where the process keeps the memory it has had, computing twice takes longer than memory does.

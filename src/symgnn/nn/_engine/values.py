@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from symgnn.geometry.measures import at_least_float32
 from symgnn.graphs import Topology
 from symgnn.nn._engine.rows import angle_rays, kept, plus_linear, total
+from symgnn.nn._engine.torch_private import transforms
 from symgnn.nn.form import linear
 from symgnn.nn.state import Values
 
@@ -26,11 +27,13 @@ EMPTY = {"sum": 0.0, "max": -torch.inf}
 def lift(rows: Tensor, index: Tensor) -> Tensor:
     """Rows to where `index` reads them, `[R, h], [L] -> [L, h]`.
 
-    As an embedding: it is index_select, but under vmap it stays one instead of a slow gather. An
-    embedding of nothing has no second derivative, so an empty index selects no rows by itself.
+    Where torch.func or the compiler are at work, as an embedding: under vmap, that stays one
+    operation instead of a slow gather. An embedding of nothing has no second derivative, and its
+    derivative takes several times as long on a processor.
     """
-    empty = not torch.compiler.is_compiling() and index.shape[0] == 0
-    if not rows.is_floating_point() or empty:
+    compiling = torch.compiler.is_compiling()
+    plain = not compiling and (index.shape[0] == 0 or (rows.is_cpu and not transforms()))
+    if not rows.is_floating_point() or plain:
         return rows.index_select(0, index)
     return F.embedding(index, rows)
 

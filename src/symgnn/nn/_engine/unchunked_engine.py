@@ -7,7 +7,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from symgnn.graphs import Movement, Topology
+from symgnn.graphs import Movement
+from symgnn.graphs.stars import stars_of
 from symgnn.nn._engine.edge_stars import filtered_values, moved_products, star_products
 from symgnn.nn._engine.first_half import (
     Given,
@@ -17,23 +18,33 @@ from symgnn.nn._engine.first_half import (
     rows_below,
     unstacked,
 )
-from symgnn.nn._engine.moments import Moments, MomentValues
+from symgnn.nn._engine.moment_sums import Added
+from symgnn.nn._engine.moment_values import MomentValues
 from symgnn.nn._engine.narrow_sums import Narrow, equal_factors, narrow_factors
-from symgnn.nn._engine.once import RowValues
+from symgnn.nn._engine.pair_values import PairValues
 from symgnn.nn._engine.policy import policy
+from symgnn.nn._engine.ray_factors import neighbour_table, vertex_table
+from symgnn.nn._engine.ray_inputs import (
+    compiling,
+    lifted,
+    moments_of,
+    on_lines,
+    on_rays,
+    to_rays,
+)
 from symgnn.nn._engine.rows import few, move
 from symgnn.nn._engine.tiles import tiled, worth_tiles
 from symgnn.nn._engine.torch_private import transforms
-from symgnn.nn._engine.values import LazyValues, lift
+from symgnn.nn._engine.values import LazyValues
 from symgnn.nn.filtered import DistanceFilter
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import VALUE_OF, Input, Measure, Reduction
-from symgnn.nn.separable import RayProduct, Separable
-from symgnn.nn.state import Reference, State, Values, as_column
+from symgnn.nn.separable import Separable
+from symgnn.nn.state import Reference, State, Values
 from symgnn.nn.update import Update
 
 
-class WholeEngine(Reference):
+class UnchunkedEngine(Reference):
     """Inputs mapped where they live, or concatenated if few; last maps behind reductions; angles
     in tiles if many.
     """
@@ -69,7 +80,7 @@ class WholeEngine(Reference):
         faded = plan.additive or plan.on_rays or update.envelope is None
         if plan.plain and faded:
             return new
-        if plan.adds and type(new) in (LazyValues, RowValues):
+        if plan.adds and type(new) in (LazyValues, PairValues):
             return cast(LazyValues, new).plus(getattr(state, VALUE_OF[update.domain]))
         old = getattr(state, VALUE_OF[update.domain]) if update.after.residual else None
         ungated = update.activated(new.rows)
@@ -81,12 +92,12 @@ class WholeEngine(Reference):
 
     def _mlp(self, update: Update, state: State) -> Values:
         phi, plan, topology = cast(MLP, update.phi), update.plan, state.topology
-        once = None if compiling() else policy().once
-        if once is not None and once.takes(update, state):
+        forces = None if compiling() else policy().force_pass
+        if forces is not None and forces.takes(update, state):
             if update.domain == "edge":
-                return once.edges(update, state, self._table(update, state))
+                return forces.edges(update, state, self._table(update, state))
             given, weight = self._given(update, state), self.weights(update, state)
-            return once.angles(update, topology, rows_below(given), given.own, weight)
+            return forces.angles(update, topology, rows_below(given), given.own, weight)
         if plan.concatenates and few(phi.bias, topology.size(update.domain)):
             hidden = phi.finish(self._concatenated(update, state))
             hidden = self._faded(hidden, update, state)
@@ -144,18 +155,25 @@ class WholeEngine(Reference):
     def _given(self, update: Update, state: State) -> Given:
         """The tensors of an update of an additive form."""
         phi, plan, own = cast(MLP, update.phi), update.plan, []
-        maps, bias = phi.maps(), phi.bias
+        maps, bias, some = phi.maps(), phi.bias, []
         for term in plan.own:
             map = maps[term.first]
             if term.how:
-                own.append((update.reduced(cast(Reduction, term.home), state), map))
+                home = cast(Reduction, term.home)
+                value, at = state.get(home.of), None
+                if update.domain == "node" and isinstance(value, MomentValues):
+                    at = value.at_vertices(term.how)
+                if at is None:
+                    own.append((update.reduced(home, state), map))
+                else:
+                    some.append((update.scaled(home, at[0]), map, at[1]))
             else:
                 products, bias = cast(LazyValues, state.get(term.home)).products(map, bias)
                 own += products
         graph = [state.get(term.home).rows for term in plan.graph]
         node = [state.get(term.home).rows for term in plan.node]
         ray = [on_rays(term.home, term.incoming, state) for term in plan.ray]
-        return Given(plan, update.domain, state.topology, maps, bias, own, graph, node, ray)
+        return Given(plan, update.domain, state.topology, maps, bias, own, graph, node, ray, some)
 
     def _worth_tiles(self, update: Update, state: State, given: Given) -> bool:
         """Whether there is a way in tiles, and it is worth it."""
@@ -208,7 +226,7 @@ class WholeEngine(Reference):
         at_home = update.phi.home(*(self._at_home(each, update, state) for each in update.inputs))
         pairs = zip(update.inputs, at_home, strict=True)
         if domain != "angle":
-            rows = [_lifted(each, v, update, topology) for each, v in pairs if v is not None]
+            rows = [lifted(each, v, update, topology) for each, v in pairs if v is not None]
             return LazyValues(topology, domain, update.phi.here(*rows))
         read = [to_rays(each, v, update, topology) for each, v in pairs if v is not None]
         if update.plan.has_total and not update.plan.rows_read and not compiling():
@@ -234,15 +252,21 @@ class WholeEngine(Reference):
 
         def total(to: str) -> Tensor:
             narrow: Narrow | Tensor | None = None
-            if to == "node" and not compiling():
+            if not compiling():
                 narrow = equal_factors(given)
-                narrow = narrow_factors(given) if narrow is None else narrow
+                if narrow is None and to != "ray":
+                    narrow = narrow_factors(given)
             if narrow is not None:
-                return moments.narrow_product(phi, narrow, weight)
-            table = unstacked(node_table(given), len(given.bias))
-            return moments.product(phi, table, ray_table(given), to, weight)
+                return moments.narrow_product(phi, narrow, to, weight)
+            if compiling():
+                table = unstacked(node_table(given), len(given.bias))
+                return moments.product_by_movements(phi, table, ray_table(given), to, weight)
+            assert vertex is not None
+            tables = vertex_table(given, vertex, given.bias.dtype), neighbour_table(given)
+            return moments.product(phi, Added(*tables, ray_table(given)), to, weight)
 
-        return MomentValues(topology, total)
+        vertex = None if compiling() else stars_of(topology).vertex
+        return MomentValues(topology, total, vertex)
 
     def _at_home(self, given: Input, update: Update, state: State) -> Tensor:
         """An input of a form where it lives."""
@@ -250,99 +274,10 @@ class WholeEngine(Reference):
             return update.typed(update.reduced(given, state))
         if update.plan.on_lines and given.domain == "edge" and state.topology.lines is not None:
             assert isinstance(given, Measure)
-            return update.typed(_on_lines(given, state))
+            return update.typed(on_lines(given, state))
         if update.lives_on_rays(given):
             return update.typed(on_rays(given.home, False, state))
         return update.typed(state.get(given.home).rows)
 
     def __repr__(self) -> str:
         return "fast"
-
-
-def compiling() -> bool:
-    return torch.compiler.is_compiling()
-
-
-def on_rays(home: Input, incoming: bool, state: State) -> Tensor:
-    """An edge value, or a measure on edges, on the rays of the angles `[R, w]`."""
-    if incoming or not isinstance(home, Measure):
-        return _edges_to_rays(state.get(home).rows, state.topology, incoming)
-    key = ("on rays", home)
-    if key not in state.measured:
-        function, _ = state.function(home)
-        state.measured[key] = as_column(function(*state.seen_by(home).ray_ends))
-    found: Tensor = state.measured[key]
-    return found
-
-
-def moments_of(given: RayProduct, state: State) -> Moments:
-    """The moments of the vectors that a measure of angles gives each ray, made once."""
-    key = ("moments", given)
-    if key not in state.measured:
-        _, per_ray = state.function(given)
-        assert per_ray is not None
-        neighbour, vertex = state.seen_by(given).ray_ends
-        topology = state.topology
-        around = (topology.ray_vertex, topology.num_nodes) if given.grouped else ()
-        vectors = per_ray(neighbour - vertex, *around)
-        state.measured[key] = Moments(topology, vectors, given.unit)
-    found: Moments = state.measured[key]
-    return found
-
-
-def _on_lines(given: Measure, state: State) -> Tensor:
-    """A measure on edges that is the same both ways, once for each line `[L, w]`."""
-    key, topology = ("on lines", given), state.topology
-    if key not in state.measured:
-        assert topology.line_index is not None
-        one, other = (lift(state.seen_by(given).x, end) for end in topology.line_index)
-        if state.edge_shift is not None:
-            one = one + topology.on_lines(state.edge_shift)
-        state.measured[key] = as_column(state.function(given)[0](one, other))
-    found: Tensor = state.measured[key]
-    return found
-
-
-def _edges_to_rays(rows: Tensor, topology: Topology, incoming: bool) -> Tensor:
-    """As :func:`symgnn.nn.update.edges_to_rays`, by movements."""
-    if incoming:
-        assert topology.rays_in is not None
-        total = move(rows, topology.rays_in)
-        count = topology.rays_in.offsets.diff().clamp(min=1).unsqueeze(-1)
-        return total / count.to(total.dtype)
-    assert topology.ray_edge is not None
-    edges = lift(rows, topology.ray_edge.flatten())
-    if topology.ray_edge_weight is None:
-        return edges
-    edges = edges.view(*topology.ray_edge.shape, rows.shape[-1])
-    return (edges * topology.ray_edge_weight.unsqueeze(-1).to(rows.dtype)).sum(1)
-
-
-def _lifted(given: Input, rows: Tensor, update: Update, topology: Topology) -> Tensor:
-    """Rows where an input lives as nodes, edges or graphs read it."""
-    if given.domain == update.domain:
-        lines = topology.lines if update.plan.on_lines else None
-        return rows if lines is None else move(rows, lines)
-    if given.domain == "graph":
-        rows = move(rows, topology.graphs)
-        return rows if update.domain == "node" else move(rows, topology.edges.target)
-    return move(rows, topology.edges.target if given.place == "target" else topology.edges.source)
-
-
-def to_rays(given: Input, rows: Tensor, update: Update, topology: Topology) -> tuple[Tensor, str]:
-    """Rows where an input lives on the rays `[R, w]`, and which end of an angle reads them; those
-    of angles as they are.
-    """
-    assert topology.rays is not None
-    if given.domain == "angle":
-        return rows, ""
-    place, _, incoming = given.place.partition(" ")
-    end = "second" if place == "second" else "first"
-    if given.domain == "graph":
-        rows = move(rows, topology.graphs)
-    if given.domain == "edge":
-        if update.lives_on_rays(given):
-            return rows, end
-        return _edges_to_rays(rows, topology, bool(incoming)), end
-    ends = topology.rays
-    return move(rows, ends.neighbour if place in ("first", "second") else ends.vertex), end

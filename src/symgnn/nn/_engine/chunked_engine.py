@@ -13,16 +13,17 @@ from symgnn.graphs import EdgePart, Part
 from symgnn.nn._engine.chunks import Chunks, SharedRows
 from symgnn.nn._engine.first_half import Given, node_table, ray_table, unstacked
 from symgnn.nn._engine.parts import AngleParts, EdgeParts
+from symgnn.nn._engine.ray_inputs import compiling, on_rays, to_rays
 from symgnn.nn._engine.rows import assemble, linear, move
+from symgnn.nn._engine.unchunked_engine import UnchunkedEngine
 from symgnn.nn._engine.values import LazyValues
-from symgnn.nn._engine.whole import WholeEngine, compiling, on_rays, to_rays
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import Input, Measure, Reduction
 from symgnn.nn.state import State, Values, measure_angles
 from symgnn.nn.update import Update
 
 
-class PartsEngine(WholeEngine):
+class ChunkedEngine(UnchunkedEngine):
     """The engine of one pass in which only some angles and edges are in memory at once."""
 
     def __init__(self, chunks: Chunks) -> None:

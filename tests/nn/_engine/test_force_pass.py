@@ -15,7 +15,8 @@ from torch_geometric.data import Batch, Data
 
 from nn.potential_cases import SMOOTH, STRUCTURES, graph, potential, rattled
 from symgnn.nn import EnergyForces, Potential
-from symgnn.nn._engine import once
+from symgnn.nn._engine.force_pass import ForcePass
+from symgnn.nn._engine.pair_values import PairValues
 from symgnn.nn._engine.policy import using_policy
 from symgnn.nn.filtered import FILTERED
 
@@ -45,14 +46,14 @@ def even_for_few() -> Iterator[None]:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
     """Of each update that was computed here: if on rows, and how many edges were left."""
     found: list[tuple[bool, int]] = []
-    update = once.OncePass.edges
+    update = ForcePass.edges
 
-    def recorded(*given: object) -> once.RowValues:
+    def recorded(*given: object) -> PairValues:
         value = update(*given)  # type: ignore[arg-type]
         found.append((value.on_rows, len(value.pairs.row)))  # type: ignore[attr-defined]
         return value  # type: ignore[return-value]
 
-    monkeypatch.setattr(once.OncePass, "edges", recorded)
+    monkeypatch.setattr(ForcePass, "edges", recorded)
     return found
 
 
