@@ -17,8 +17,10 @@ from symgnn.nn.variants import SEPARABLE
 CUTOFF = 3.2
 #: All blocks that translations and rotations keep.
 BLOCKS = [name for name in (*ARCHITECTURES, *SEPARABLE, *FILTERED) if name != "gn"]
+#: Those that divide by the longest edge, whose choice is not smooth.
+SCALED = ("sdgn", "sdgn-filtered")
 #: Those whose messages can fade out.
-SMOOTH = [name for name in BLOCKS if name not in ("sdgn", "sdgn-filtered", "cgn", "cgn-separable")]
+SMOOTH = [name for name in BLOCKS if name not in (*SCALED, "cgn", "cgn-separable")]
 
 
 def potential(block: str, **options: object) -> Potential:

@@ -105,9 +105,9 @@ def build(
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
-            update; "dgn-filtered", "sdgn-filtered", "combined-filtered"; "dimenet-separable"; "tgn", "stgn", "ugn", "ugn+flips";
-            "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; "dimenet-formula",
-            "isognn-formula"; or a :class:`Spec` or :class:`Network` of your own.
+            update; "dgn-filtered", "sdgn-filtered", "combined-filtered"; "dimenet-separable";
+            "tgn", "stgn", "ugn", "ugn+flips"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn";
+            "dimenet-formula", "isognn-formula"; or a :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which rotate with the coordinates and are invariant to translations.

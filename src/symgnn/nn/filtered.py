@@ -40,6 +40,7 @@ class DistanceFilter(Form):
     """
 
     takes_update = True
+    on_lines = False  # one product with a few columns
 
     def __init__(
         self, widths: Sequence[int], out: int, hidden: int, inputs: Sequence[Input]
@@ -161,7 +162,7 @@ def filtered(spec: Spec, degree: int | None = None) -> Spec:
     """
     if is_filtered(spec):
         known = [each for each in spec.node if each.name == PRODUCTS]
-        return spec if degree is None else _with_products(spec, [*known], degree)
+        return spec if degree is None else _with_products(spec, known, degree)
     measures = [each for each in spec.edge if isinstance(each, Measure)]
     sums = [each for each in spec.node if isinstance(each, Reduction)]
     of_angles = [each.home for each in spec.angle if each.domain == "angle" and each.reads == "x"]
@@ -193,7 +194,7 @@ def is_filtered(spec: Spec) -> bool:
     return isinstance(spec.forms.get("edge"), FilterForm)
 
 
-def _with_products(spec: Spec, before: list[Input], degree: int) -> Spec:
+def _with_products(spec: Spec, before: Sequence[Input], degree: int) -> Spec:
     """With products up to a degree, in place of those there are or before an input of nodes."""
     if not before:
         raise ValueError(f"degree: is {degree!r}, but {spec.name} reads no angles; remove degree")

@@ -39,6 +39,9 @@ class Form(nn.Module):
     on_rays = False
     #: Whether `residual=True` of :func:`symgnn.nn.build` adds the old value to its result.
     adds_old = False
+    #: For edges: whether :meth:`home` costs enough to match each edge with its reverse, so that it
+    #: is computed once for both where both have the same lengths.
+    on_lines = True
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__()

@@ -96,7 +96,7 @@ def for_potential(
 
 
 def _block(name: Any, model: Mapping[str, Any]) -> Spec | None:
-    """The block of a name, with the options of the section `model` that modify it; None of peers."""
+    """The block of a name, with the options of the section `model` for it; None of peers."""
     spec = {**ARCHITECTURES, **SEPARABLE, **FILTERED}.get(str(name).lower())
     takes = list(inspect.signature(variant_of).parameters)[1:]
     options = {key: model[key] for key in takes if key in model}

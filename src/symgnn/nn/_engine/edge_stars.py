@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32
-from symgnn.graphs import Topology
+from symgnn.graphs import Movement, Topology
+from symgnn.graphs.movement import lift_by
 from symgnn.graphs.stars import grouped
 from symgnn.nn._engine.harmonics import powers_in_harmonics
 from symgnn.nn._engine.monomials import counts, features, powers
 from symgnn.nn._engine.rows import move
 from symgnn.nn._engine.torch_private import may_branch_on_values
-from symgnn.nn._engine.values import LazyValues, lift
+from symgnn.nn._engine.values import LazyValues
 from symgnn.nn.edge_products import BASIS, directions
 from symgnn.nn.polynomials import powers_of
 
@@ -42,9 +43,13 @@ class EdgeStars(NamedTuple):
 
     sizes: list[tuple[int, int]]  # of each group, its nodes and their degree with padding
     vertex: Tensor | None  # [V], the nodes in this order; None for all nodes in their own
-    edge: Tensor  # [P], the edge of each row; of padding, any
+    row: Tensor  # [E], the row of each edge
     there: Tensor  # [P, 1], 1 for edges, 0 for padding
-    source: Tensor  # [P], the source of that edge
+    sources: Movement  # from nodes to the rows of the edges that they are the source of
+
+    def of_edges(self, rows: Tensor) -> Tensor:
+        """Rows of the edges in this order, 0 for padding, `[E, w] -> [P, w]`."""
+        return rows.new_zeros(len(self.there), rows.shape[1]).index_copy(0, self.row, rows)
 
     def groups(self, rows: Tensor) -> list[Tensor]:
         """`[P, w]` as `[nodes, degree, w]` for each group."""
@@ -88,9 +93,11 @@ def _edge_stars(topology: Topology) -> EdgeStars:
     at = target.index_select(0, order)
     place = (start - begin).index_select(0, at) + torch.arange(edges, device=device)
     rows = sum(count * side for count, side in sizes)
-    edge = order.new_zeros(rows).index_copy(0, place, order)
+    row = torch.empty_like(order).index_copy(0, order, place)
     there = torch.zeros(rows, 1, device=device).index_fill(0, place, 1.0)
-    return EdgeStars(sizes, vertex, edge, there, source.index_select(0, edge))
+    # padding reads any node; what it reads is multiplied by 0
+    read = order.new_zeros(rows).index_copy(0, row, source)
+    return EdgeStars(sizes, vertex, row, there, lift_by(read, nodes))
 
 
 class StarShape(NamedTuple):
@@ -116,8 +123,7 @@ def _shape_of(degree: int, dtype: torch.dtype, state: State) -> StarShape:
     unit = may_branch_on_values(vectors) and not bool(
         (vectors.detach().square().sum(1) < 0.5).any()
     )
-    rows = (lift(vectors, stars.edge) * stars.there.to(dtype)).T
-    there = stars.there.to(dtype).T
+    rows, there = stars.of_edges(vectors).T, stars.there.to(dtype).T
     of_moments, of_own = (
         torch.as_tensor(each, dtype=dtype, device=vectors.device)
         for each in coefficients(vectors.shape[1], degree, unit)
@@ -141,9 +147,9 @@ def coefficients(n: int, degree: int, unit: bool) -> tuple[np.ndarray, np.ndarra
 def star_products(degree: int, e: LazyValues, state: State) -> Tensor:
     """The products of edges `[N, (degree + 1) w]`."""
     stars, nodes = edge_stars(state.topology), state.topology.num_nodes
-    rows = e.on_stars(stars, state) if isinstance(e, FilteredValues) else None
+    rows = e.on_stars(stars) if isinstance(e, FilteredValues) else None
     if rows is None:
-        rows = lift(at_least_float32(e.rows), stars.edge)
+        rows = stars.of_edges(at_least_float32(e.rows))
     shape = shape_of(degree, rows.dtype, state)
     groups = stars.groups(rows)
     moments = torch.cat([torch.bmm(f, m) for f, m in zip(shape.features, groups, strict=True)])
@@ -180,14 +186,22 @@ class FilteredValues(LazyValues):
         table: What nodes give as sources `[N, w]`.
         given: What edges give, 1 among it, times the envelope `[E, g]`.
         map: The filter of it `[w, g]`.
-        key: Of what edges give in the order of stars, in `state.measured`.
+        measured: Where what edges give is kept in the order of stars, for all layers.
+        key: By which it is kept.
     """
 
     def __init__(
-        self, topology: Topology, table: Tensor, given: Tensor, map: Tensor, key: Any
+        self,
+        topology: Topology,
+        table: Tensor,
+        given: Tensor,
+        map: Tensor,
+        measured: dict[Any, Any],
+        key: Any,
     ) -> None:
         super().__init__(topology, "edge", None)
-        self.table, self.given, self.map, self.key = table, given, map, key
+        self.table, self.given, self.map = table, given, map
+        self._measured, self._key = measured, ("on stars", *key)
         self._in_stars: Tensor | None = None
 
     @property
@@ -198,16 +212,35 @@ class FilteredValues(LazyValues):
             self._made = nodes * torch.nn.functional.linear(self.given, self.map)
         return self._made
 
-    def on_stars(self, stars: EdgeStars, state: State) -> Tensor:
+    def on_stars(self, stars: EdgeStars) -> Tensor:
         """In the order of stars, 0 for padding `[P, w]`."""
         if self._in_stars is None:
-            key = ("on stars", *self.key)
-            if key not in state.measured:
-                there = stars.there.to(self.given.dtype)
-                state.measured[key] = lift(self.given, stars.edge) * there
-            filters = torch.nn.functional.linear(state.measured[key], self.map)
-            self._in_stars = lift(self.table, stars.source) * filters
+            filters = torch.nn.functional.linear(self._given_on(stars), self.map)
+            self._in_stars = move(self.table, stars.sources) * filters
         return self._in_stars
+
+    def _given_on(self, stars: EdgeStars) -> Tensor:
+        """What edges give, in the order of stars, 0 for padding `[P, g]`."""
+        if self._key not in self._measured:
+            self._measured[self._key] = stars.of_edges(self.given)
+        found: Tensor = self._measured[self._key]
+        return found
+
+    def _climb(self, to: str, op: str) -> Tensor:
+        """Sums of messages that nothing else reads, by the moments of what edges give:
+
+        sum_j t_j * (F g_j) = sum_k F_k * (sum_j g_jk t_j), so that no message is made.
+        """
+        few = self.given.shape[0] < self.topology.num_nodes * self.given.shape[1]
+        if (to, op) != ("node", "sum") or self._made is not None or few:
+            return super()._climb(to, op)
+        with torch.autocast(self.table.device.type, enabled=False):
+            stars = edge_stars(self.topology)
+            given = stars.groups(at_least_float32(self._given_on(stars)))
+            rows = stars.groups(move(at_least_float32(self.table), stars.sources))
+            moments = torch.cat([torch.bmm(f.mT, m) for f, m in zip(given, rows, strict=True)])
+            found = (moments * self.map.T.to(moments.dtype)).sum(1)
+        return stars.to_nodes(found, self.topology.num_nodes)
 
     def take_total(self, total: Tensor) -> None:
         """The sum over the edges of each node `[N, w]`, where it is known."""
@@ -236,4 +269,4 @@ def filtered_values(
         given = torch.cat([*rows, rows[0].new_ones(len(rows[0]), 1)], 1)
         found = given if weight is None else given * weight.to(given.dtype)
         state.measured[("filtered", *key)] = found
-    return FilteredValues(topology, table, found, map, key)
+    return FilteredValues(topology, table, found, map, state.measured, key)
