@@ -12,7 +12,16 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 import symgnn
-from nn.potential_cases import BLOCKS, CUTOFF, SMOOTH, STRUCTURES, graph, potential, slopes
+from nn.potential_cases import (
+    BLOCKS,
+    CUTOFF,
+    SCALED,
+    SMOOTH,
+    STRUCTURES,
+    graph,
+    potential,
+    slopes,
+)
 from symgnn.geometry import Rotation
 from symgnn.nn import Potential, averages, build, reference_energies
 
