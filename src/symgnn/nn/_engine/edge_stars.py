@@ -25,8 +25,8 @@ from symgnn.graphs.movement import lift_by
 from symgnn.graphs.stars import grouped
 from symgnn.nn._engine.harmonics import powers_in_harmonics
 from symgnn.nn._engine.monomials import counts, features, powers
-from symgnn.nn._engine.rows import move
-from symgnn.nn._engine.torch_private import may_branch_on_values
+from symgnn.nn._engine.rows import linear, move
+from symgnn.nn._engine.torch_private import apply_function, may_branch_on_values
 from symgnn.nn._engine.values import LazyValues
 from symgnn.nn.edge_products import BASIS, directions
 from symgnn.nn.polynomials import powers_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from symgnn.nn.state import State
 
 #: Nodes are one group if padding is at most this part of the edges, or so many rows.
-PADDING, FEW = 0.25, 256
+PADDING, FEW = 0.1, 256
 
 
 class EdgeStars(NamedTuple):
@@ -104,7 +104,7 @@ class StarShape(NamedTuple):
     """What depends on the directions of the edges alone."""
 
     features: list[Tensor]  # of each group, F, 0 for padding `[V, M, D]`
-    own: list[Tensor]  # of each group, |r|^2p, 0 for padding `[V, s, D]`
+    own: list[Tensor | None]  # of each group, |r|^2p, 0 for padding `[V, s, D]`; None if all are 1
     of_moments: Tensor  # T, `[L + 1, M]`
     of_own: Tensor  # of e_j^2, `[L + 1, s]`
 
@@ -129,8 +129,9 @@ def _shape_of(degree: int, dtype: torch.dtype, state: State) -> StarShape:
         for each in coefficients(vectors.shape[1], degree, unit)
     )
     found = stars.groups(features(rows, there, degree, unit))
-    own = stars.groups((there if unit else powers(rows, there, degree)).T)
-    return StarShape([each.mT for each in found], [each.mT for each in own], of_moments, of_own)
+    own = [None] * len(found) if unit else stars.groups(powers(rows, there, degree).T)
+    own = [each if each is None else each.mT for each in own]
+    return StarShape([each.mT for each in found], own, of_moments, of_own)
 
 
 @lru_cache(maxsize=64)
@@ -153,11 +154,47 @@ def star_products(degree: int, e: LazyValues, state: State) -> Tensor:
     shape = shape_of(degree, rows.dtype, state)
     groups = stars.groups(rows)
     moments = torch.cat([torch.bmm(f, m) for f, m in zip(shape.features, groups, strict=True)])
-    own = torch.cat([torch.bmm(f, m * m) for f, m in zip(shape.own, groups, strict=True)])
+    own = torch.cat([_own(f, m) for f, m in zip(shape.own, groups, strict=True)])
     if isinstance(e, FilteredValues):  # the first feature is 1
         e.take_total(stars.to_nodes(moments[:, 0], nodes))
     found = torch.matmul(shape.of_moments, moments * moments) - torch.matmul(shape.of_own, own)
     return stars.to_nodes(found.flatten(1), nodes)
+
+
+def _own(features: Tensor | None, rows: Tensor) -> Tensor:
+    """`sum_j |r_j|^2p e_j^2` of each vertex, `[V, D, w] -> [V, s, w]`."""
+    if features is None:
+        found: Tensor = apply_function(_Squares, rows)
+        return found.unsqueeze(1)
+    return torch.bmm(features, rows * rows)
+
+
+class _Squares(torch.autograd.Function):
+    """The sum of the squares over the second dimension, `[V, D, w] -> [V, w]`.
+
+    Its derivative is one product of the size of the rows, where that of `rows * rows` takes three.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(rows: Tensor) -> Tensor:
+        return rows.square().sum(-2)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (rows,) = ctx.saved_tensors
+        return rows * (2 * grad).unsqueeze(-2)
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        (rows,) = ctx.saved_tensors
+        return 2 * (rows * tangent).sum(-2)
 
 
 def moved_products(degree: int, e: Tensor, state: State) -> Tensor:
@@ -209,13 +246,13 @@ class FilteredValues(LazyValues):
         """In the order of the edges `[E, w]`."""
         if self._made is None:
             nodes = move(self.table, self.topology.edges.source)
-            self._made = nodes * torch.nn.functional.linear(self.given, self.map)
+            self._made = nodes * linear(self.given, self.map)
         return self._made
 
     def on_stars(self, stars: EdgeStars) -> Tensor:
         """In the order of stars, 0 for padding `[P, w]`."""
         if self._in_stars is None:
-            filters = torch.nn.functional.linear(self._given_on(stars), self.map)
+            filters = linear(self._given_on(stars), self.map)
             self._in_stars = move(self.table, stars.sources) * filters
         return self._in_stars
 
