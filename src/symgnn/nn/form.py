@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -247,13 +247,18 @@ class MLP(Form):
         chain = self._chain
         return chain[-1] if len(chain) > 1 else None
 
-    def finish(self, hidden: Tensor) -> Tensor:
-        """Everything between the first and the last linear map, `[..., h] -> [..., h]`."""
+    def finish(self, hidden: Tensor, swish: Callable[[Tensor], Tensor] = F.silu) -> Tensor:
+        """Everything between the first and the last linear map, `[..., h] -> [..., h]`.
+
+        Args:
+            hidden: The results of the first map.
+            swish: How the swish is computed.
+        """
         chain = self._chain
         for number in range(1, len(chain)):
             if number > 1:
                 hidden = chain[number - 1](hidden)
-            hidden = F.silu(hidden)
+            hidden = swish(hidden)
             if self.dropout:
                 hidden = F.dropout(hidden, self.dropout, self.training)
         return hidden

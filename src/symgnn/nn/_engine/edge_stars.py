@@ -129,8 +129,9 @@ def _shape_of(degree: int, dtype: torch.dtype, state: State) -> StarShape:
         for each in coefficients(vectors.shape[1], degree, unit)
     )
     found = stars.groups(features(rows, there, degree, unit))
-    own = [None] * len(found) if unit else stars.groups(powers(rows, there, degree).T)
-    own = [each if each is None else each.mT for each in own]
+    own: list[Tensor | None] = [None] * len(found)
+    if not unit:
+        own = [each.mT for each in stars.groups(powers(rows, there, degree).T)]
     return StarShape([each.mT for each in found], own, of_moments, of_own)
 
 
