@@ -13,6 +13,7 @@ from symgnn.nn.peers import PEERS
 from symgnn.nn.separable import conformal_product
 from symgnn.nn.spec import Spec
 from symgnn.nn.variants import SEPARABLE, variant_of
+from symgnn.train._settings import Training
 
 #: How far atoms see each other, in Angstrom, and how many radial functions they read.
 CUTOFF, RADIAL = 5.5, 20
@@ -20,13 +21,19 @@ CUTOFF, RADIAL = 5.5, 20
 #: slowly, and without hidden layers nodes can be wider.
 FILTER_RADIAL, FILTER_WIDTH = 8, 64
 #: How potentials are trained if nothing else is said: small batches, as one configuration has many
-#: forces, and a rate that falls to 0.
+#: forces, and a rate that falls to 0. Gradients are clipped, and the rate rises first: energies that
+#: are products of messages have some gradients that are far larger than the others, and a few steps
+#: along them at the start can leave a potential whose training errors stay at a hundred times those
+#: of the forces.
 TRAINING: dict[str, Any] = {
     "batch_size": 8,
     "learning_rate": 5e-3,
     "schedule": "cosine",
     "target_weights": {"forces": 10.0},
+    "clip": 10.0,
 }
+#: The rate rises in one epoch, or in this part of them if they are few.
+WARMING = 0.05
 #: Options that the record of a run always has; those that it lacks are newer than the run.
 RECORDED = {"block", "node_types", "mlp_layers", "engine"}
 
@@ -36,7 +43,10 @@ def training_of_potential(given: Mapping[str, Any]) -> dict[str, Any]:
     targets = given.get("targets")
     if not isinstance(targets, list | tuple):
         return dict(given)
+    epochs = given.get("epochs", Training.epochs)
     defaults = dict(TRAINING)
+    if isinstance(epochs, int) and epochs > 0:  # others are refused later
+        defaults["warmup"] = min(1.0, WARMING * epochs)
     if "forces" not in targets:
         del defaults["target_weights"]
     return {**defaults, **given}
