@@ -21,10 +21,9 @@ CUTOFF, RADIAL = 5.5, 20
 #: slowly, and without hidden layers nodes can be wider.
 FILTER_RADIAL, FILTER_WIDTH = 8, 64
 #: How potentials are trained if nothing else is said: small batches, as one configuration has many
-#: forces, and a rate that falls to 0. Gradients are clipped, and the rate rises first: energies that
-#: are products of messages have some gradients that are far larger than the others, and a few steps
-#: along them at the start can leave a potential whose training errors stay at a hundred times those
-#: of the forces.
+#: forces, and a rate that falls to 0. Gradients are clipped, and the rate rises first: energies of
+#: products of messages have some gradients that are far larger than the others, and a few steps
+#: along them at the start can leave a potential whose errors are many times the forces.
 TRAINING: dict[str, Any] = {
     "batch_size": 8,
     "learning_rate": 5e-3,
