@@ -64,13 +64,13 @@ def schnetpack() -> Any:
 class SchNetPack(nn.Module):
     """A representation of schnetpack (SchNet, PaiNN), and its Atomwise read-out."""
 
-    def __init__(self, name: str, cutoff: float) -> None:
+    def __init__(self, name: str, cutoff: float, radial: int = RADIAL) -> None:
         super().__init__()
         spk = schnetpack()
         self.representation = getattr(spk.representation, name)(
             n_atom_basis=WIDTH,
             n_interactions=LAYERS,
-            radial_basis=spk.nn.GaussianRBF(n_rbf=RADIAL, cutoff=cutoff),
+            radial_basis=spk.nn.GaussianRBF(n_rbf=radial, cutoff=cutoff),
             cutoff_fn=spk.nn.CosineCutoff(cutoff),
         )
         self.of_atom = spk.nn.build_mlp(n_in=WIDTH, n_out=1, n_layers=2)
@@ -131,11 +131,14 @@ class EgnnPytorch(nn.Module):
 Make = Callable[[float, Sequence[Data]], nn.Module]
 OURS: dict[str, Make] = {
     "DGN": lambda cutoff, graphs: Ours("dgn", cutoff, graphs),
+    "DGN-filtered": lambda cutoff, graphs: Ours("dgn-filtered", cutoff, graphs),
     "Combined-separable": lambda cutoff, graphs: Ours("combined-separable", cutoff, graphs),
     "Combined-filtered": lambda cutoff, graphs: Ours("combined-filtered", cutoff, graphs),
 }
 PEERS: dict[str, Make] = {
     "PaiNN (schnetpack)": lambda cutoff, graphs: SchNetPack("PaiNN", cutoff),
     "SchNet (schnetpack)": lambda cutoff, graphs: SchNetPack("SchNet", cutoff),
+    "PaiNN, 8 functions": lambda cutoff, graphs: SchNetPack("PaiNN", cutoff, 8),
+    "SchNet, 8 functions": lambda cutoff, graphs: SchNetPack("SchNet", cutoff, 8),
     "EGNN (egnn-pytorch)": lambda cutoff, graphs: EgnnPytorch(),
 }

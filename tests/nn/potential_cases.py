@@ -17,8 +17,10 @@ from symgnn.nn.variants import SEPARABLE
 CUTOFF = 3.2
 #: All blocks that translations and rotations keep.
 BLOCKS = [name for name in (*ARCHITECTURES, *SEPARABLE, *FILTERED) if name != "gn"]
+#: Those that divide by the longest edge, whose choice is not smooth.
+SCALED = ("sdgn", "sdgn-filtered")
 #: Those whose messages can fade out.
-SMOOTH = [name for name in BLOCKS if name not in ("sdgn", "cgn", "cgn-separable")]
+SMOOTH = [name for name in BLOCKS if name not in (*SCALED, "cgn", "cgn-separable")]
 
 
 def potential(block: str, **options: object) -> Potential:
@@ -26,10 +28,10 @@ def potential(block: str, **options: object) -> Potential:
     settings: dict = {"hidden": 6, "layers": 2, "node_types": "atoms", "graph_state": False}
     if block in SMOOTH:
         settings |= {"envelope": True, "cutoff": CUTOFF}
-    spec = {**ARCHITECTURES, **SEPARABLE}.get(block)
+    spec = {**ARCHITECTURES, **SEPARABLE, **FILTERED}.get(block)
     if spec is not None and reads_angles(spec):
         settings["cosines"] = True
-    reads_lengths = block in FILTERED or (spec is not None and "d2" in map(repr, spec.edge))
+    reads_lengths = spec is not None and "d2" in map(repr, spec.edge)
     if reads_lengths and block in SMOOTH:
         settings["radial"] = 4
     settings |= options

@@ -19,7 +19,9 @@ TARGETS = ["energy", "forces"]
 def test_what_is_said_replaces_defaults() -> None:
     assert training_of_potential({"epochs": 3}) == {"epochs": 3}  # no potential
     found = training_of_potential({"targets": TARGETS, "batch_size": 2})
-    assert found == {**TRAINING, "targets": TARGETS, "batch_size": 2}
+    assert found == {**TRAINING, "warmup": 1.0, "targets": TARGETS, "batch_size": 2}
+    assert training_of_potential({"targets": TARGETS, "epochs": 4})["warmup"] == 0.2
+    assert training_of_potential({"targets": TARGETS, "warmup": 3})["warmup"] == 3
     assert "target_weights" not in training_of_potential({"targets": ["energy"]})
     weights = {"energy": 2.0}
     found = training_of_potential({"targets": TARGETS, "target_weights": weights})
@@ -33,12 +35,30 @@ def test_what_is_said_replaces_defaults() -> None:
         ("combined-separable", ["ray_lengths", "residual", "radial"], ["cosines"]),
         ("dgn", ["residual", "radial"], ["ray_lengths", "cosines"]),
         ("agn", ["residual", "cosines"], ["ray_lengths", "radial"]),
+        ("combined-filtered", ["radial", "hidden"], ["ray_lengths", "cosines"]),
     ],
 )
 def test_options_of_blocks(block: str, there: list[str], lacks: list[str]) -> None:
     _, model = for_potential({}, {"block": block}, TARGETS, reads=False)
     assert set(there) <= model.keys()
     assert not set(lacks) & model.keys()
+
+
+def test_options_that_modify_a_block_have_its_defaults() -> None:
+    for block, option in (("dgn", "filtered"), ("combined", "filtered"), ("combined", "separable")):
+        _, one = for_potential({}, {"block": block, option: True}, TARGETS, reads=False)
+        _, other = for_potential({}, {"block": f"{block}-{option}"}, TARGETS, reads=False)
+        assert {**one, "block": f"{block}-{option}"} == {**other, option: True}
+
+
+def test_clipped_gradients_keep_a_wide_filtered_block_from_diverging() -> None:
+    """Without, its training error on these frames is some hundred times the mean force."""
+    model = {"block": "combined-filtered", "cutoff": 4.0}
+    settings: dict[str, Any] = {"targets": TARGETS, "epochs": 10, "batch_size": 4}
+    run = symgnn.fit(emt_frames(30), model, **settings, progress=False)
+    assert run.config.train.clip == 10.0
+    errors = run.metrics["train"]["mae forces"]
+    assert errors["mean"] < errors["baseline"]
 
 
 def test_runs_that_are_older_than_an_option_stay_what_they_were() -> None:

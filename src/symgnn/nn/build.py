@@ -105,9 +105,9 @@ def build(
     Args:
         architecture: "gn", "dgn", "sdgn", "agn", "agn+edges", "agn+distances", "agn-to-edges",
             "agn-raw", "combined", "cgn"; "agn-separable", and so on for all of these with an angle
-            update; "combined-filtered"; "dimenet-separable"; "tgn", "stgn", "ugn", "ugn+flips";
-            "egnn", "schnet", "dimenet", "dimenet++", "isogcn"; "dimenet-formula",
-            "isognn-formula"; or a :class:`Spec` or :class:`Network` of your own.
+            update; "dgn-filtered", "sdgn-filtered", "combined-filtered"; "dimenet-separable";
+            "tgn", "stgn", "ugn", "ugn+flips"; "egnn", "schnet", "dimenet", "dimenet++", "isogcn";
+            "dimenet-formula", "isognn-formula"; or a :class:`Spec` or :class:`Network` of your own.
         task: "graph", "node" or "edge", for one row of outputs each; "coordinates", for points
             `[N, n]`; "node-vectors" or "graph-vectors", for vectors such as forces `[N, n]` or
             dipoles `[G, n]`, which rotate with the coordinates and are invariant to translations.
@@ -176,7 +176,8 @@ def build(
             basis if there is one; for blocks whose edge update reads lengths, such as "combined".
             The symmetry is the same.
         options: For the blocks, `separable=True` (angle updates in product form, whose cost grows
-            with the number of edges) with its `degree`, `basis`, `channels` and `tied`, and
+            with the number of edges) with its `degree`, `basis`, `channels` and `tied`,
+            `filtered=True` (messages are nodes times a filter of the lengths of edges) and
             `chiral=True` (the node update reads handedness), see
             :func:`symgnn.nn.variants.variant_of`; for a peer's network its own options, such as
             `cutoff` (see :mod:`symgnn.nn.peers`).
@@ -461,7 +462,9 @@ def spec_of(architecture: str | Spec) -> Spec:
         architecture
         if isinstance(architecture, Spec)
         else named(
-            "architecture", architecture, {**ARCHITECTURES, **SEPARABLE, **DIRECTIONAL, **RUNGS}
+            "architecture",
+            architecture,
+            {**ARCHITECTURES, **SEPARABLE, **FILTERED, **DIRECTIONAL, **RUNGS},
         )
     )
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: The basis of the polynomials.
 BASIS = "legendre"
+#: The name of the input, whatever the degree.
+PRODUCTS = "products(e)"
 
 
 def edge_products(degree: int) -> Operator:
@@ -44,7 +46,7 @@ def edge_products(degree: int) -> Operator:
     if check_count("degree", degree, 0) > 6:
         raise ValueError(f"degree: is {degree}; give a whole number from 0 to 6")
     return Operator(
-        "products(e)",
+        PRODUCTS,
         "node",
         function=Applied(_products, (degree,)),
         symmetry=ANGLES,

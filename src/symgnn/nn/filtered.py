@@ -1,7 +1,9 @@
-"""Messages filtered by distance, and sums over their angles: the block Combined-filtered.
+"""Messages filtered by distance, in place of an MLP on edges, and sums over their angles.
 
     e_ji = (W v_j + b) * (F [d_ji, e0_ji] + c)                       a filter in each channel
-    v_i  = phi(v_i, products(e)_i, sum_j e_ji, u)                    see symgnn.nn.edge_products
+    v_i  = phi(v_i, sum_j e_ji, u)                                   DGN-filtered
+    v_i  = phi(v_i, products(e)_i, sum_j e_ji, u)                    Combined-filtered, see
+                                                                     symgnn.nn.edge_products
 
 An edge costs one product with the filter; there is no MLP on edges, nor any list of angles. SchNet
 (Schuett et al., 2017) has such messages, with an MLP for the filter and without angles.
@@ -10,17 +12,18 @@ An edge costs one product with the filter; there is no MLP on edges, nor any lis
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
-from symgnn.nn.edge_products import edge_products
+from symgnn.nn.architectures import COMBINED, DGN, SDGN
+from symgnn.nn.edge_products import PRODUCTS, edge_products
 from symgnn.nn.form import MLP, AffineMap, Form, Width, linear
-from symgnn.nn.inputs import Input, d2, e, initial, reduce, u, v
-from symgnn.nn.spec import Network, Spec
+from symgnn.nn.inputs import Input, Measure, Reduction, e, initial, theta, v
+from symgnn.nn.spec import Spec
 
 if TYPE_CHECKING:
     from symgnn.nn.update import Update
@@ -37,6 +40,7 @@ class DistanceFilter(Form):
     """
 
     takes_update = True
+    on_lines = False  # one product with a few columns
 
     def __init__(
         self, widths: Sequence[int], out: int, hidden: int, inputs: Sequence[Input]
@@ -135,28 +139,71 @@ class ScaledMLP(MLP):
         return [linear(value, map) for value, map in zip(values, maps, strict=True)]
 
 
-def filtered(degree: int = 2) -> Network:
-    """The block Combined-filtered, with products of edges up to a degree.
+def filtered(spec: Spec, degree: int | None = None) -> Spec:
+    """A specification whose messages are nodes times a filter of the lengths of edges.
 
-    Its symmetry is that of "combined". It is for potentials above all: an edge costs a fraction of
-    what an MLP costs, and forces are derivatives of few operations.
+    An edge reads its source, the measures that the edge update of the specification reads, and edge
+    features, but not its old value, its target or the graph. Angles are not listed: nodes read
+    products of messages by their angle in place of sums over angles. The symmetry is the same.
 
     Args:
-        degree: The largest degree of the polynomials of angles, from 0 to 6.
+        spec: A specification whose edge update reads a measure of edges, such as `DGN` or
+            `COMBINED`.
+        degree: The largest degree of the polynomials of angles, from 0 to 6, 2 if not given; for
+            specifications with angles only.
+
+    Returns:
+        The specification `NAME-filtered`.
 
     Example:
-        >>> print(symgnn.nn.build("combined-filtered", radial=8, cutoff=5.0).symmetry)
-        E(n), torsions, permutations
+        >>> from symgnn.nn import DGN
+        >>> filtered(DGN).edge
+        (v.source, d2, e0)
     """
-    layer = Spec(
-        "Combined-filtered",
-        edge=[v.source, d2, initial(e)],
-        node=[v, edge_products(degree), reduce(e), u],
-        graph=[reduce(v), u],
+    if is_filtered(spec):
+        known = [each for each in spec.node if each.name == PRODUCTS]
+        return spec if degree is None else _with_products(spec, known, degree)
+    measures = [each for each in spec.edge if isinstance(each, Measure)]
+    sums = [each for each in spec.node if isinstance(each, Reduction)]
+    of_angles = [each.home for each in spec.angle if each.domain == "angle" and each.reads == "x"]
+    if not measures or "e" not in {each.reads for each in sums}:
+        raise ValueError(
+            f"filtered: the edges of {spec.name} read no lengths for nodes to sum; use dgn or "
+            "combined"
+        )
+    if spec.forms or not set(of_angles) <= {theta}:
+        raise ValueError(
+            f"filtered: {spec.name} has {'forms' if spec.forms else 'angles'} of its own, which "
+            "products of messages would replace; use dgn or combined"
+        )
+    found = spec.replace(
+        name=f"{spec.name}-filtered",
+        angle=(),
+        edge=[v.source, *measures, initial(e)],
+        node=[each for each in spec.node if each not in sums or each.reads == "e"],
+        graph=[each for each in spec.graph if each.reads in ("v", "u")],
         forms={"edge": FilterForm(), "node": ScaledMLP},
     )
-    return Network(layer.name, layer, hidden=64)
+    if not of_angles:
+        return found if degree is None else _with_products(found, [], degree)
+    return _with_products(found, sums[:1], 2 if degree is None else degree)
 
 
-#: By the names that `build` takes.
-FILTERED: dict[str, Callable[..., Network]] = {"combined-filtered": filtered}
+def is_filtered(spec: Spec) -> bool:
+    """Whether messages of a specification are filtered."""
+    return isinstance(spec.forms.get("edge"), FilterForm)
+
+
+def _with_products(spec: Spec, before: Sequence[Input], degree: int) -> Spec:
+    """With products up to a degree, in place of those there are or before an input of nodes."""
+    if not before:
+        raise ValueError(f"degree: is {degree!r}, but {spec.name} reads no angles; remove degree")
+    at = spec.node.index(before[0])
+    rest = spec.node[at + (before[0].name == PRODUCTS) :]
+    return spec.replace(node=[*spec.node[:at], edge_products(degree), *rest])
+
+
+#: The blocks with filtered messages, by name.
+FILTERED: dict[str, Spec] = {
+    f"{spec.name.lower()}-filtered": filtered(spec) for spec in (DGN, SDGN, COMBINED)
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -39,6 +39,9 @@ class Form(nn.Module):
     on_rays = False
     #: Whether `residual=True` of :func:`symgnn.nn.build` adds the old value to its result.
     adds_old = False
+    #: For edges: whether :meth:`home` costs enough to match each edge with its reverse, so that it
+    #: is computed once for both where both have the same lengths.
+    on_lines = True
 
     def __init__(self, widths: Sequence[int], out: int, hidden: int) -> None:
         super().__init__()
@@ -244,13 +247,18 @@ class MLP(Form):
         chain = self._chain
         return chain[-1] if len(chain) > 1 else None
 
-    def finish(self, hidden: Tensor) -> Tensor:
-        """Everything between the first and the last linear map, `[..., h] -> [..., h]`."""
+    def finish(self, hidden: Tensor, swish: Callable[[Tensor], Tensor] = F.silu) -> Tensor:
+        """Everything between the first and the last linear map, `[..., h] -> [..., h]`.
+
+        Args:
+            hidden: The results of the first map.
+            swish: How the swish is computed.
+        """
         chain = self._chain
         for number in range(1, len(chain)):
             if number > 1:
                 hidden = chain[number - 1](hidden)
-            hidden = F.silu(hidden)
+            hidden = swish(hidden)
             if self.dropout:
                 hidden = F.dropout(hidden, self.dropout, self.training)
         return hidden

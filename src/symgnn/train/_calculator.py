@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from symgnn._argument_checks import check_at_least
 from symgnn.graphs import periodic_graph
 from symgnn.nn import Potential
+from symgnn.nn._engine.force_pass import cutoff_of
 
 PROPERTIES = ["energy", "free_energy", "energies", "forces", "stress"]
 #: What of an `ase.Atoms` the neighbour list depends on, besides positions.
@@ -25,7 +26,7 @@ class NeighbourCache:
 
     Edges are listed up to cutoff + skin. An envelope is 0 beyond the cutoff, so further edges
     change nothing, and none is missed until two atoms have come nearer by the skin: until one has
-    moved by half of it.
+    moved by half of it. Where a network does not leave them out by itself, they are left out here.
 
     Args:
         potentials: Those of an ensemble, with the same network.
@@ -36,6 +37,7 @@ class NeighbourCache:
     def __init__(self, potentials: Sequence[Potential], cutoff: float, skin: float) -> None:
         self.potentials, self.cutoff, self.skin = potentials, cutoff, skin
         self.searches = 0  # how often neighbours were searched
+        self._cuts = skin > 0 and cutoff_of(potentials[0].model) is None
         self._known: dict[str, Any] = {}
         self._graph: Data | None = None
 
@@ -55,6 +57,17 @@ class NeighbourCache:
         graph = copy.copy(self._graph)
         moved = positions - self._known["home"]
         graph.pos = torch.tensor(moved, dtype=dtype)
+        return self._within_cutoff(graph) if self._cuts else graph
+
+    def _within_cutoff(self, graph: Data) -> Data:
+        """The graph without the edges that are longer than the cutoff."""
+        source, target = graph.edge_index
+        apart = graph.pos.index_select(0, source) - graph.pos.index_select(0, target)
+        near = (apart + graph.edge_shift).square().sum(1) < self.cutoff**2
+        graph.edge_index = graph.edge_index[:, near]
+        graph.edge_shift = graph.edge_shift[near]
+        del graph.topology
+        graph.topology = self.potentials[0].topology(graph)
         return graph
 
     def _is_stale(self, now: Mapping[str, np.ndarray], positions: np.ndarray) -> bool:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symgnn.nn.architectures import ARCHITECTURES
-from symgnn.nn.filtered import FILTERED
+from symgnn.nn.filtered import FILTERED, is_filtered
 from symgnn.nn.inputs import Reduction, d2, kappa, theta
 from symgnn.nn.peers import PEERS
 from symgnn.nn.separable import conformal_product
-from symgnn.nn.variants import SEPARABLE
+from symgnn.nn.spec import Spec
+from symgnn.nn.variants import SEPARABLE, variant_of
+from symgnn.train._settings import Training
 
 #: How far atoms see each other, in Angstrom, and how many radial functions they read.
 CUTOFF, RADIAL = 5.5, 20
-#: As many for messages that are filtered by them: a filter of fast functions learns more slowly.
-FILTER_RADIAL = 8
+#: Of blocks whose messages are filtered by radial functions: a filter of fast functions learns more
+#: slowly, and without hidden layers nodes can be wider.
+FILTER_RADIAL, FILTER_WIDTH = 8, 64
 #: How potentials are trained if nothing else is said: small batches, as one configuration has many
-#: forces, and a rate that falls to 0.
+#: forces, and a rate that falls to 0. Gradients are clipped, and the rate rises first: energies of
+#: products of messages have some gradients that are far larger than the others, and a few steps
+#: along them at the start can leave a potential whose errors are many times the forces.
 TRAINING: dict[str, Any] = {
     "batch_size": 8,
     "learning_rate": 5e-3,
     "schedule": "cosine",
     "target_weights": {"forces": 10.0},
+    "clip": 10.0,
 }
+#: The rate rises in one epoch, or in this part of them if they are few.
+WARMING = 0.05
 #: Options that the record of a run always has; those that it lacks are newer than the run.
 RECORDED = {"block", "node_types", "mlp_layers", "engine"}
 
@@ -33,7 +42,10 @@ def training_of_potential(given: Mapping[str, Any]) -> dict[str, Any]:
     targets = given.get("targets")
     if not isinstance(targets, list | tuple):
         return dict(given)
+    epochs = given.get("epochs", Training.epochs)
     defaults = dict(TRAINING)
+    if isinstance(epochs, int) and epochs > 0:  # others are refused later
+        defaults["warmup"] = min(1.0, WARMING * epochs)
     if "forces" not in targets:
         del defaults["target_weights"]
     return {**defaults, **given}
@@ -61,10 +73,8 @@ def for_potential(
     block = model.get("block")
     cutoff = model.get("cutoff", CUTOFF)
     defaults: dict[str, Any] = {"node_types": "atoms", "graph_state": False, "residual": True}
-    spec = {**ARCHITECTURES, **SEPARABLE}.get(str(block).lower())
-    if str(block).lower() in FILTERED:
-        defaults |= {"cutoff": cutoff, "envelope": True, "radial": FILTER_RADIAL}
-    elif spec is not None:
+    spec = _block(block, model)
+    if spec is not None:
         home = {each.of if isinstance(each, Reduction) else each.home for each in spec.all_inputs}
         smooth = kappa not in home and conformal_product not in home and spec.scaling is None
         if smooth:
@@ -74,7 +84,9 @@ def for_potential(
         if spec.angle and d2 in {each.home for each in spec.edge}:
             defaults["ray_lengths"] = True
         if d2 in home and smooth:
-            defaults["radial"] = RADIAL
+            defaults["radial"] = FILTER_RADIAL if is_filtered(spec) else RADIAL
+        if is_filtered(spec):
+            defaults["hidden"] = FILTER_WIDTH
     elif str(block).lower() in PEERS:
         defaults = {}
     wanted = {"level": "potential", "columns": list(targets), "radius": cutoff, "elements": []}
@@ -90,3 +102,11 @@ def for_potential(
             f"data.radius: is {data['radius']}, below model.cutoff, {cutoff}; give at least that"
         )
     return {**wanted, **data}, {**defaults, **model}
+
+
+def _block(name: Any, model: Mapping[str, Any]) -> Spec | None:
+    """The block of a name, with the options of the section `model` for it; None of peers."""
+    spec = {**ARCHITECTURES, **SEPARABLE, **FILTERED}.get(str(name).lower())
+    takes = list(inspect.signature(variant_of).parameters)[1:]
+    options = {key: model[key] for key in takes if key in model}
+    return None if spec is None else variant_of(spec, **options)

@@ -20,14 +20,15 @@ import torch
 from torch import Tensor
 
 from symgnn.geometry.measures import at_least_float32
-from symgnn.graphs import Topology
+from symgnn.graphs import Movement, Topology
+from symgnn.graphs.movement import lift_by
 from symgnn.graphs.stars import grouped
 from symgnn.nn._engine.harmonics import powers_in_harmonics
 from symgnn.nn._engine.monomials import counts, features, powers
-from symgnn.nn._engine.rows import move
-from symgnn.nn._engine.torch_private import may_branch_on_values
+from symgnn.nn._engine.rows import linear, move
+from symgnn.nn._engine.torch_private import apply_function, may_branch_on_values
 from symgnn.nn._engine.unit_features import unit_features
-from symgnn.nn._engine.values import LazyValues, lift
+from symgnn.nn._engine.values import LazyValues
 from symgnn.nn.edge_products import BASIS, directions
 from symgnn.nn.polynomials import powers_of
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from symgnn.nn.state import State
 
 #: Nodes are one group if padding is at most this part of the edges, or so many rows.
-PADDING, FEW = 0.25, 256
+PADDING, FEW = 0.1, 256
 
 
 class EdgeStars(NamedTuple):
@@ -43,9 +44,13 @@ class EdgeStars(NamedTuple):
 
     sizes: list[tuple[int, int]]  # of each group, its nodes and their degree with padding
     vertex: Tensor | None  # [V], the nodes in this order; None for all nodes in their own
-    edge: Tensor  # [P], the edge of each row; of padding, any
+    row: Tensor  # [E], the row of each edge
     there: Tensor  # [P, 1], 1 for edges, 0 for padding
-    source: Tensor  # [P], the source of that edge
+    sources: Movement  # from nodes to the rows of the edges that they are the source of
+
+    def of_edges(self, rows: Tensor) -> Tensor:
+        """Rows of the edges in this order, 0 for padding, `[E, w] -> [P, w]`."""
+        return rows.new_zeros(len(self.there), rows.shape[1]).index_copy(0, self.row, rows)
 
     def groups(self, rows: Tensor) -> list[Tensor]:
         """`[P, w]` as `[nodes, degree, w]` for each group."""
@@ -89,16 +94,18 @@ def _edge_stars(topology: Topology) -> EdgeStars:
     at = target.index_select(0, order)
     place = (start - begin).index_select(0, at) + torch.arange(edges, device=device)
     rows = sum(count * side for count, side in sizes)
-    edge = order.new_zeros(rows).index_copy(0, place, order)
+    row = torch.empty_like(order).index_copy(0, order, place)
     there = torch.zeros(rows, 1, device=device).index_fill(0, place, 1.0)
-    return EdgeStars(sizes, vertex, edge, there, source.index_select(0, edge))
+    # padding reads any node; what it reads is multiplied by 0
+    read = order.new_zeros(rows).index_copy(0, row, source)
+    return EdgeStars(sizes, vertex, row, there, lift_by(read, nodes))
 
 
 class StarShape(NamedTuple):
     """What depends on the directions of the edges alone."""
 
     features: list[Tensor]  # of each group, F, 0 for padding `[V, M, D]`
-    own: list[Tensor]  # of each group, |r|^2p, 0 for padding `[V, s, D]`
+    own: list[Tensor | None]  # of each group, |r|^2p, 0 for padding `[V, s, D]`; None if all are 1
     of_moments: Tensor  # T, `[L + 1, M]`
     of_own: Tensor  # of e_j^2, `[L + 1, s]`
 
@@ -117,15 +124,16 @@ def _shape_of(degree: int, dtype: torch.dtype, state: State) -> StarShape:
     unit = may_branch_on_values(vectors) and not bool(
         (vectors.detach().square().sum(1) < 0.5).any()
     )
-    rows = (lift(vectors, stars.edge) * stars.there.to(dtype)).T
-    there = stars.there.to(dtype).T
+    rows, there = stars.of_edges(vectors).T, stars.there.to(dtype).T
     of_moments, of_own = (
         torch.as_tensor(each, dtype=dtype, device=vectors.device)
         for each in coefficients(vectors.shape[1], degree, unit)
     )
     found = stars.groups((unit_features if unit else features)(rows, there, degree).T)
-    own = stars.groups((there if unit else powers(rows, there, degree)).T)
-    return StarShape([each.mT for each in found], [each.mT for each in own], of_moments, of_own)
+    own: list[Tensor | None] = [None] * len(found)
+    if not unit:
+        own = [each.mT for each in stars.groups(powers(rows, there, degree).T)]
+    return StarShape([each.mT for each in found], own, of_moments, of_own)
 
 
 @lru_cache(maxsize=64)
@@ -142,17 +150,53 @@ def coefficients(n: int, degree: int, unit: bool) -> tuple[np.ndarray, np.ndarra
 def star_products(degree: int, e: LazyValues, state: State) -> Tensor:
     """The products of edges `[N, (degree + 1) w]`."""
     stars, nodes = edge_stars(state.topology), state.topology.num_nodes
-    rows = e.on_stars(stars, state) if isinstance(e, FilteredValues) else None
+    rows = e.on_stars(stars) if isinstance(e, FilteredValues) else None
     if rows is None:
-        rows = lift(at_least_float32(e.rows), stars.edge)
+        rows = stars.of_edges(at_least_float32(e.rows))
     shape = shape_of(degree, rows.dtype, state)
     groups = stars.groups(rows)
     moments = torch.cat([torch.bmm(f, m) for f, m in zip(shape.features, groups, strict=True)])
-    own = torch.cat([torch.bmm(f, m * m) for f, m in zip(shape.own, groups, strict=True)])
+    own = torch.cat([_own(f, m) for f, m in zip(shape.own, groups, strict=True)])
     if isinstance(e, FilteredValues):  # the first feature is 1
         e.take_total(stars.to_nodes(moments[:, 0], nodes))
     found = torch.matmul(shape.of_moments, moments * moments) - torch.matmul(shape.of_own, own)
     return stars.to_nodes(found.flatten(1), nodes)
+
+
+def _own(features: Tensor | None, rows: Tensor) -> Tensor:
+    """`sum_j |r_j|^2p e_j^2` of each vertex, `[V, D, w] -> [V, s, w]`."""
+    if features is None:
+        found: Tensor = apply_function(_Squares, rows)
+        return found.unsqueeze(1)
+    return torch.bmm(features, rows * rows)
+
+
+class _Squares(torch.autograd.Function):
+    """The sum of the squares over the second dimension, `[V, D, w] -> [V, w]`.
+
+    Its derivative is one product of the size of the rows, where that of `rows * rows` takes three.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(rows: Tensor) -> Tensor:
+        return rows.square().sum(-2)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (rows,) = ctx.saved_tensors
+        return rows * (2 * grad).unsqueeze(-2)
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        (rows,) = ctx.saved_tensors
+        return 2 * (rows * tangent).sum(-2)
 
 
 def moved_products(degree: int, e: Tensor, state: State) -> Tensor:
@@ -181,14 +225,22 @@ class FilteredValues(LazyValues):
         table: What nodes give as sources `[N, w]`.
         given: What edges give, 1 among it, times the envelope `[E, g]`.
         map: The filter of it `[w, g]`.
-        key: Of what edges give in the order of stars, in `state.measured`.
+        measured: Where what edges give is kept in the order of stars, for all layers.
+        key: By which it is kept.
     """
 
     def __init__(
-        self, topology: Topology, table: Tensor, given: Tensor, map: Tensor, key: Any
+        self,
+        topology: Topology,
+        table: Tensor,
+        given: Tensor,
+        map: Tensor,
+        measured: dict[Any, Any],
+        key: Any,
     ) -> None:
         super().__init__(topology, "edge", None)
-        self.table, self.given, self.map, self.key = table, given, map, key
+        self.table, self.given, self.map = table, given, map
+        self._measured, self._key = measured, ("on stars", *key)
         self._in_stars: Tensor | None = None
 
     @property
@@ -196,19 +248,38 @@ class FilteredValues(LazyValues):
         """In the order of the edges `[E, w]`."""
         if self._made is None:
             nodes = move(self.table, self.topology.edges.source)
-            self._made = nodes * torch.nn.functional.linear(self.given, self.map)
+            self._made = nodes * linear(self.given, self.map)
         return self._made
 
-    def on_stars(self, stars: EdgeStars, state: State) -> Tensor:
+    def on_stars(self, stars: EdgeStars) -> Tensor:
         """In the order of stars, 0 for padding `[P, w]`."""
         if self._in_stars is None:
-            key = ("on stars", *self.key)
-            if key not in state.measured:
-                there = stars.there.to(self.given.dtype)
-                state.measured[key] = lift(self.given, stars.edge) * there
-            filters = torch.nn.functional.linear(state.measured[key], self.map)
-            self._in_stars = lift(self.table, stars.source) * filters
+            filters = linear(self._given_on(stars), self.map)
+            self._in_stars = move(self.table, stars.sources) * filters
         return self._in_stars
+
+    def _given_on(self, stars: EdgeStars) -> Tensor:
+        """What edges give, in the order of stars, 0 for padding `[P, g]`."""
+        if self._key not in self._measured:
+            self._measured[self._key] = stars.of_edges(self.given)
+        found: Tensor = self._measured[self._key]
+        return found
+
+    def _climb(self, to: str, op: str) -> Tensor:
+        """Sums of messages that nothing else reads, by the moments of what edges give:
+
+        sum_j t_j * (F g_j) = sum_k F_k * (sum_j g_jk t_j), so that no message is made.
+        """
+        few = self.given.shape[0] < self.topology.num_nodes * self.given.shape[1]
+        if (to, op) != ("node", "sum") or self._made is not None or few:
+            return super()._climb(to, op)
+        with torch.autocast(self.table.device.type, enabled=False):
+            stars = edge_stars(self.topology)
+            given = stars.groups(at_least_float32(self._given_on(stars)))
+            rows = stars.groups(move(at_least_float32(self.table), stars.sources))
+            moments = torch.cat([torch.bmm(f.mT, m) for f, m in zip(given, rows, strict=True)])
+            found = (moments * self.map.T.to(moments.dtype)).sum(1)
+        return stars.to_nodes(found, self.topology.num_nodes)
 
     def take_total(self, total: Tensor) -> None:
         """The sum over the edges of each node `[N, w]`, where it is known."""
@@ -237,4 +308,4 @@ def filtered_values(
         given = torch.cat([*rows, rows[0].new_ones(len(rows[0]), 1)], 1)
         found = given if weight is None else given * weight.to(given.dtype)
         state.measured[("filtered", *key)] = found
-    return FilteredValues(topology, table, found, map, key)
+    return FilteredValues(topology, table, found, map, state.measured, key)

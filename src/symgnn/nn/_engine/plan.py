@@ -195,12 +195,13 @@ def _grouped(reads: Sequence[tuple[Input, int, int, bool]], places: int) -> tupl
 
 def _on_lines(update: Update) -> bool:
     """Whether everything that a form reads of edges is the same for an edge and its reverse, so
-    that its first half needs to be computed only once for both.
+    that its first half needs to be computed only once for both, and is worth matching them.
     """
     own = [given for given in update.inputs if given.domain == "edge"]
     return (
         update.domain == "edge"
         and not update.is_mlp
+        and update.phi.on_lines
         and type(update.phi).home is not Form.home
         and bool(own)
         and all(isinstance(given, Measure) and given.both_ways for given in own)

@@ -33,6 +33,7 @@ from symgnn.nn._engine.ray_inputs import (
     to_rays,
 )
 from symgnn.nn._engine.rows import few, move
+from symgnn.nn._engine.swish import swish
 from symgnn.nn._engine.tiles import tiled, worth_tiles
 from symgnn.nn._engine.torch_private import transforms
 from symgnn.nn._engine.values import LazyValues
@@ -99,14 +100,14 @@ class UnchunkedEngine(Reference):
             given, weight = self._given(update, state), self.weights(update, state)
             return forces.angles(update, topology, rows_below(given), given.own, weight)
         if plan.concatenates and few(phi.bias, topology.size(update.domain)):
-            hidden = phi.finish(self._concatenated(update, state))
+            hidden = _finished(phi, self._concatenated(update, state), state)
             hidden = self._faded(hidden, update, state)
             return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read)
         given = self._given(update, state)
         folds = plan.folds and not torch.is_autocast_enabled(given.bias.device.type)
         if plan.tiles and self._worth_tiles(update, state, given):
             return self._tiled(update, given, folds)
-        hidden = phi.finish(first_half(given))
+        hidden = _finished(phi, first_half(given), state)
         hidden = self._faded(hidden, update, state)
         return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read, folds)
 
@@ -281,3 +282,13 @@ class UnchunkedEngine(Reference):
 
     def __repr__(self) -> str:
         return "fast"
+
+
+def _finished(phi: MLP, hidden: Tensor, state: State) -> Tensor:
+    """All of an MLP but its first and its last map; where derivatives by coordinates are recorded,
+    such that they are fast to differentiate again.
+    """
+    again = state.x.requires_grad and torch.is_grad_enabled() and policy().force_pass is None
+    if not again or compiling() or type(phi).finish is not MLP.finish:
+        return phi.finish(hidden)
+    return phi.finish(hidden, swish)
