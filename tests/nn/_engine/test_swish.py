@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nn.potential_cases import STRUCTURES, graph, potential
-from symgnn.nn._engine import whole
+from symgnn.nn._engine import unchunked_engine
 from symgnn.nn._engine.policy import using_policy
 from symgnn.nn._engine.swish import TILE, swish
 
@@ -50,7 +50,7 @@ def test_it_is_used_where_forces_are_trained(block: str, monkeypatch: pytest.Mon
     """And gives the gradients of the reference engine; energies alone use that of PyTorch."""
     data = graph(STRUCTURES["layer"]())
     used: list[int] = []
-    monkeypatch.setattr(whole, "swish", lambda rows: used.append(len(rows)) or swish(rows))
+    monkeypatch.setattr(unchunked_engine, "swish", lambda rows: used.append(len(rows)) or swish(rows))
     gradients = []
     for engine in ("fast", "reference"):
         model = potential(block, engine=engine).train()
