@@ -38,6 +38,12 @@ def lift(rows: Tensor, index: Tensor) -> Tensor:
     return F.embedding(index, rows)
 
 
+def placed(rows: Tensor, index: Tensor, size: int) -> Tensor:
+    """Rows at different places of more rows, which are 0 elsewhere, `[R, h], [R] -> [size, h]`."""
+    out = rows.new_zeros(size, rows.shape[1])
+    return out.index_copy(0, index, rows) if transforms() else out.index_copy_(0, index, rows)
+
+
 def largest(rows: Tensor, index: Tensor, size: int) -> Tensor:
     """The maximum of the rows of equal index, `[R, h] -> [size, h]`; -inf of nothing."""
     rows = at_least_float32(rows)
