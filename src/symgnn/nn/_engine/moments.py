@@ -45,7 +45,7 @@ from symgnn.nn._engine.ray_sums import plain_ray_sums, ray_sums
 from symgnn.nn._engine.rows import kept, move
 from symgnn.nn._engine.star_sums import star_sums
 from symgnn.nn._engine.star_tiles import kept_tiles
-from symgnn.nn._engine.torch_private import may_branch_on_values, transforms
+from symgnn.nn._engine.torch_private import left_to_torch, may_branch_on_values
 from symgnn.nn._engine.unit_features import unit_features
 from symgnn.nn._engine.values import placed
 from symgnn.nn.polynomials import polynomials, powers_of
@@ -271,7 +271,7 @@ def _columns(parts: list[Tensor]) -> Tensor:
     """Vectors as the columns of a matrix; one after the other, if that needs no derivative, as
     `torch.stack` takes several times as long.
     """
-    if any(each.requires_grad for each in parts) or transforms():
+    if any(each.requires_grad for each in parts) or left_to_torch()[0]:
         return torch.stack(parts, 1)
     found = parts[0].new_empty(len(parts[0]), len(parts))
     for number, each in enumerate(parts):
