@@ -20,7 +20,7 @@ from symgnn.bench._suite import QUICK, Suite
 COUNTS = {
     "angles": (8, 7),
     "blocks": (14, 0),
-    "separable": (27, 4),
+    "separable": (27, 8),
     "atoms": (8, 0),
     "peers": (37, 8),
     "topology": (8, 8),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from symgnn.bench._measure import Rounds, medians, paired
-from symgnn.bench._shapes import SHAPES, TOURS, Shape
+from symgnn.bench._shapes import MOLECULES, SHAPES, TOURS, Shape
 from symgnn.bench._speed_claims import SpeedClaim
 from symgnn.bench._steps import model_step, network
 from symgnn.bench._suite import Suite, SuitePart
@@ -32,6 +32,8 @@ OVER_DGN, OVER_SEPARABLE, FLAT = 1.5, 5.0, 1.3
 NEIGHBOURS = (8, 16, 32, 64)
 HALF = "AGN-separable of 16 channels"
 TIED = "AGN-separable, tied"
+#: Specifications with sums over angles that leave one ray free.
+FREE = ("agn-to-edges", "dimenet")
 #: The networks that are compared.
 BLOCKS: dict[str, tuple[str, dict[str, Any]]] = {
     "DGN": ("dgn", WIDTHS),
@@ -134,6 +136,20 @@ def inference(k: int, edges: int, rounds: Rounds) -> Iterator[SpeedClaim]:
             )
 
 
+def to_rays(name: str, make: Callable[[], Batch], rounds: Rounds) -> Iterator[SpeedClaim]:
+    """Networks that read sums over angles with one ray left free, over DGN; without a bound."""
+    batch = make()
+    names = {"DGN": "dgn", **{f"{each}-separable": f"{each}-separable" for each in FREE}}
+    models = {block: network(each, batch, **WIDTHS) for block, each in names.items()}
+    steps = {block: model_step(model, batch) for block, model in models.items()}
+    times = by_processor(rounds).alternate(steps)
+    for block in list(names)[1:]:
+        seconds = medians(times, block, "DGN")
+        yield SpeedClaim(
+            name, f"{block} over DGN", paired(times[block], times["DGN"]), None, seconds=seconds
+        )
+
+
 def parts(quick: bool) -> list[SuitePart]:
     """All shapes, clouds of more and more neighbours, and predictions."""
     edges = 1024 if quick else 2**15
@@ -141,7 +157,15 @@ def parts(quick: bool) -> list[SuitePart]:
     found = [SuitePart(shape.name, partial(of_shape, shape, quick)) for shape in SHAPES]
     found += [SuitePart(f"cloud, k={k}", partial(of_cloud, k, edges)) for k in ks]
     found.append(SuitePart("clouds", partial(per_edge, ks, edges)))
-    return [*found, SuitePart("predictions", partial(inference, ks[1], edges))]
+    found.append(SuitePart("predictions", partial(inference, ks[1], edges)))
+    batches = {
+        MOLECULES.name: partial(MOLECULES.batch, quick),
+        f"cloud, k={ks[1]}": partial(cloud, ks[1], edges),
+    }
+    return [
+        *found,
+        *(SuitePart(name, partial(to_rays, name, make)) for name, make in batches.items()),
+    ]
 
 
 SUITE = Suite("separable", FINDING, parts)

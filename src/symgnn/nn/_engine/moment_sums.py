@@ -13,6 +13,7 @@ Rows have g and h one after the other, `[.., 2 c]`, or one of the two where they
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -91,6 +92,28 @@ class Weights(NamedTuple):
 
     few: Tensor  # q in the basis of the matrices, `[degree + 1, c]`
     many: Tensor  # q in that of the features, then o, `[degree + 1 + s, c]`
+
+
+def named(given: Sequence[Any]) -> tuple[Added, Geometry, Weights]:
+    """The tensors of a call, given one after the other."""
+    return Added(*given[:3]), Geometry(*given[3:6]), Weights(*given[6:8])
+
+
+def derivatives_again(
+    function: Callable[[Added, Geometry, Weights, Layout], Tensor],
+    given: Sequence[Any],
+    layout: Layout,
+    grad: Tensor,
+    wanted: Sequence[bool],
+) -> list[Tensor | None]:
+    """The derivatives of plain operations, which can be differentiated again."""
+    with torch.enable_grad():
+        # as tensors of their own: factors of a later layer depend on the same geometry
+        given = [None if each is None else each.view_as(each) for each in given]
+        out = function(*named(given), layout)
+    chosen = [each for each, want in zip(given, wanted, strict=False) if want]
+    found = iter(torch.autograd.grad(out, chosen, grad, create_graph=True, allow_unused=True))
+    return [next(found) if want else None for want in wanted[: len(given)]]
 
 
 def plain_factors(added: Added, stars: Stars) -> Tensor:

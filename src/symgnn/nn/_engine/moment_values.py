@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from symgnn.graphs import Topology
-from symgnn.nn._engine.values import LazyValues
+from symgnn.nn._engine.values import LazyValues, placed
 
 #: Sums at vertices are better mapped before they are added to all nodes where these are at most
 #: this part of the nodes.
@@ -43,9 +43,7 @@ class MomentValues(LazyValues):
 
     def _climb_angles(self, to: str, op: str) -> Tensor:
         if to == "node" and ("vertex", "sum") in self._totals and self.vertex is not None:
-            rows = self._totals["vertex", "sum"]
-            out = rows.new_zeros(self.topology.num_nodes, rows.shape[1])
-            return out.index_copy(0, self.vertex, rows)
+            return placed(self._totals["vertex", "sum"], self.vertex, self.topology.num_nodes)
         if to in ("ray", "vertex") or (to == "node" and ("ray", op) not in self._totals):
             return self.total(to)
         return super()._climb_angles(to, op)

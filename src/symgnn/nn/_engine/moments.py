@@ -45,8 +45,9 @@ from symgnn.nn._engine.ray_sums import plain_ray_sums, ray_sums
 from symgnn.nn._engine.rows import kept, move
 from symgnn.nn._engine.star_sums import star_sums
 from symgnn.nn._engine.star_tiles import kept_tiles
-from symgnn.nn._engine.torch_private import may_branch_on_values
+from symgnn.nn._engine.torch_private import left_to_torch, may_branch_on_values
 from symgnn.nn._engine.unit_features import unit_features
+from symgnn.nn._engine.values import placed
 from symgnn.nn.polynomials import polynomials, powers_of
 
 if TYPE_CHECKING:
@@ -114,9 +115,7 @@ class Moments:
         """The sums of the vertices, on all nodes for "node"."""
         if to != "node":
             return total
-        vertex = stars_of(self.topology).vertex
-        out = total.new_zeros(self.topology.num_nodes, total.shape[1])
-        return out.index_copy(0, vertex, total)
+        return placed(total, stars_of(self.topology).vertex, self.topology.num_nodes)
 
     def narrow_product(
         self, form: Separable, given: Narrow | Tensor, to: str, weight: Tensor | None
@@ -200,7 +199,7 @@ class Moments:
             split = zip(layout.few, weight.split(places), strict=True)
             both = [each.view(*size, 1) * each.view(size[0], 1, size[1]) for size, each in split]
             pairs = pairs * _joined([each.flatten() for each in both])
-        return torch.stack(polynomials(t, form.degree, form.basis, pairs), 1)
+        return _columns(polynomials(t, form.degree, form.basis, pairs))
 
     def weights(self, form: Separable, dtype: torch.dtype, layout: Layout) -> Weights:
         """The coefficients of the polynomials in each basis."""
@@ -266,6 +265,18 @@ class Moments:
 
 def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _columns(parts: list[Tensor]) -> Tensor:
+    """Vectors as the columns of a matrix; one after the other, if that needs no derivative, as
+    `torch.stack` takes several times as long.
+    """
+    if any(each.requires_grad for each in parts) or left_to_torch()[0]:
+        return torch.stack(parts, 1)
+    found = parts[0].new_empty(len(parts[0]), len(parts))
+    for number, each in enumerate(parts):
+        found[:, number] = each
+    return found
 
 
 def _different(layout: Layout, dtype: torch.dtype) -> Tensor:

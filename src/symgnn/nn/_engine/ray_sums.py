@@ -23,6 +23,8 @@ from symgnn.nn._engine.moment_sums import (
     Geometry,
     Layout,
     Weights,
+    derivatives_again,
+    named,
     plain_sums_to_rays,
     repeated,
 )
@@ -45,15 +47,10 @@ def plain_ray_sums(added: Added, geometry: Geometry, weights: Weights, layout: L
     return lift(plain_sums_to_rays(added, geometry, weights, layout), layout.stars.place)
 
 
-def _named(given: Sequence[Any]) -> tuple[Added, Geometry, Weights]:
-    """The tensors of a call."""
-    return Added(*given[:3]), Geometry(*given[3:6]), Weights(*given[6:8])
-
-
 class _RaySums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
-        (added, geometry, weights), layout = _named(given), given[8]
+        (added, geometry, weights), layout = named(given), given[8]
         work, c = _RayWork(added, geometry, weights, layout), weights.few.shape[1]
         width, wanted = added.by_vertex.shape[1], any(ctx.needs_input_grad)
         h, sums, out = (weights.few.new_empty(layout.stars.rows, c) for _ in range(3))
@@ -73,10 +70,10 @@ class _RaySums(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
         *given, g, h, sums = ctx.saved_tensors
-        (added, geometry, weights), layout = _named(given), ctx.layout
+        (added, geometry, weights), layout = named(given), ctx.layout
         wanted = ctx.needs_input_grad
         if torch.is_grad_enabled():  # for a second derivative
-            return (*_again(given, layout, grad, wanted), None)
+            return (*derivatives_again(plain_ray_sums, given, layout, grad, wanted), None)
         work, c, width = _RayWork(added, geometry, weights, layout), h.shape[1], len(added[0].T)
         tied, shape = width == c, (len(added.by_vertex), c)
         by_h, at_vertex = torch.empty_like(h), [h.new_empty(shape)]
@@ -183,16 +180,3 @@ class _RayWork(StarWork):
             )
         if wanted[5]:
             torch.mm(product, self.of_own.T, out=own[tile.many])
-
-
-def _again(
-    given: Sequence[Any], layout: Layout, grad: Tensor, wanted: Sequence[bool]
-) -> list[Tensor | None]:
-    """The derivatives of the plain operations, which can be differentiated again."""
-    with torch.enable_grad():
-        # as tensors of their own: factors of a later layer depend on the same geometry
-        given = [None if each is None else each.view_as(each) for each in given]
-        out = plain_ray_sums(*_named(given), layout)
-    chosen = [each for each, want in zip(given, wanted, strict=False) if want]
-    found = iter(torch.autograd.grad(out, chosen, grad, create_graph=True, allow_unused=True))
-    return [next(found) if want else None for want in wanted[: len(given)]]

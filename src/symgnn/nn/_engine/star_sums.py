@@ -22,13 +22,20 @@ If g and h are the same (tied factors), rows have one half, and its derivative c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from symgnn.nn._engine.moment_sums import Added, Geometry, Layout, Weights, plain_sums
+from symgnn.nn._engine.moment_sums import (
+    Added,
+    Geometry,
+    Layout,
+    Weights,
+    derivatives_again,
+    named,
+    plain_sums,
+)
 from symgnn.nn._engine.star_tiles import tiles_of
 from symgnn.nn._engine.star_work import StarWork, exchanged
 from symgnn.nn._engine.torch_private import is_recorded, is_transformed, keeps_graph
@@ -52,15 +59,10 @@ def star_sums(added: Added, geometry: Geometry, weights: Weights, layout: Layout
     return found
 
 
-def _named(given: Sequence[Any]) -> tuple[Added, Geometry, Weights]:
-    """The tensors of a call."""
-    return Added(*given[:3]), Geometry(*given[3:6]), Weights(*given[6:8])
-
-
 class _StarSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
-        (added, geometry, weights), layout = _named(given), given[8]
+        (added, geometry, weights), layout = named(given), given[8]
         work = StarWork(added, geometry, weights, layout)
         (p, c), width = weights.few.shape, added.by_vertex.shape[1]
         vertices, few = len(added.by_vertex), layout.few_vertices
@@ -92,10 +94,10 @@ class _StarSums(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
         *given, terms, rows, total, moments = ctx.saved_tensors
-        (added, geometry, weights), layout = _named(given), ctx.layout
+        (added, geometry, weights), layout = named(given), ctx.layout
         wanted = ctx.needs_input_grad
         if torch.is_grad_enabled():  # for a second derivative
-            return (*_again(given, layout, grad, wanted), None)
+            return (*derivatives_again(plain_sums, given, layout, grad, wanted), None)
         found: list[Tensor | None] = [None] * 8
         grad = grad.contiguous()
         if rows is not None:
@@ -155,16 +157,3 @@ def _add_equals(
     count = by_neighbour.shape[1] // c
     into, rows = (each.view(-1, count, c) for each in (found, by_neighbour))
     into.addcmul_(rows.flip(1), read.unsqueeze(1), value=2 / count)
-
-
-def _again(
-    given: Sequence[Any], layout: Layout, grad: Tensor, wanted: Sequence[bool]
-) -> list[Tensor | None]:
-    """The derivatives of the plain operations, which can be differentiated again."""
-    with torch.enable_grad():
-        # as tensors of their own: factors of a later layer depend on the same geometry
-        given = [None if each is None else each.view_as(each) for each in given]
-        out = plain_sums(*_named(given), layout)
-    chosen = [each for each, want in zip(given, wanted, strict=False) if want]
-    found = iter(torch.autograd.grad(out, chosen, grad, create_graph=True, allow_unused=True))
-    return [next(found) if want else None for want in wanted[: len(given)]]

@@ -42,23 +42,24 @@ class StarWork:
         self.unit = layout.ones
         width = added.by_vertex.shape[1]
         count = width // self.c
-        few, many = (torch.cat([each, each], 1) if count > 1 else each for each in weights)
-        self.gram, self.own = few, many[self.p :]
+        if layout.few:
+            self.gram = torch.cat([weights.few] * count, 1)
         if layout.many:
-            self.moment = repeated(many[: self.p], layout.counts)
+            many = torch.cat([weights.many] * count, 1)
+            self.moment, self.own = repeated(many[: self.p], layout.counts), many[self.p :]
         #: How often a derivative by g is also one by h.
         self.twice = 2 // count
         #: Whether what vertices add goes to the moments.
         self.apart = layout.apart(added.by_ray)
         #: [V, 2 c], the moments G_0 and H_0 of the vertices with many rays.
-        self.lowest = many.new_empty(len(layout.sums) if self.apart else 0, width)
+        self.lowest = weights.many.new_empty(len(layout.sums) if self.apart else 0, width)
         self._memory: dict[str, Tensor] = {}
 
     def memory(self, name: str, *shape: int) -> Tensor:
         """Memory of any numbers, which all tiles use one after the other."""
         size, known = math.prod(shape), self._memory.get(name)
         if known is None or len(known) < size:
-            known = self._memory[name] = self.gram.new_empty(size)
+            known = self._memory[name] = self.weights.few.new_empty(size)
         return known[:size].view(shape)
 
     def many_rays(

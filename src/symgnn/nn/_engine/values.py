@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from symgnn.geometry.measures import at_least_float32
 from symgnn.graphs import Topology
 from symgnn.nn._engine.rows import angle_rays, kept, plus_linear, total
-from symgnn.nn._engine.torch_private import transforms
+from symgnn.nn._engine.torch_private import left_to_torch, transforms
 from symgnn.nn.form import linear
 from symgnn.nn.state import Values
 
@@ -36,6 +36,12 @@ def lift(rows: Tensor, index: Tensor) -> Tensor:
     if not rows.is_floating_point() or plain:
         return rows.index_select(0, index)
     return F.embedding(index, rows)
+
+
+def placed(rows: Tensor, index: Tensor, size: int) -> Tensor:
+    """Rows at different places of more rows, which are 0 elsewhere, `[R, h], [R] -> [size, h]`."""
+    out = rows.new_zeros(size, rows.shape[1])
+    return (out.index_copy if left_to_torch()[0] else out.index_copy_)(0, index, rows)
 
 
 def largest(rows: Tensor, index: Tensor, size: int) -> Tensor:
