@@ -1,4 +1,4 @@
-"""The picture of `docs/atoms.md`: force errors of potentials at equal time, and learning curves.
+"""The picture of `docs/atoms-measured.md`: force errors of potentials at equal time, and learning curves.
 
 python benchmarks/atoms/draw.py benchmarks/atoms/peers.json docs/pictures/atoms-peers.png
 """

@@ -5,7 +5,7 @@
     python benchmarks/atoms/peers.py DIRECTORY gfn2 --rounds 1 --no-learning   # a part of it
     python benchmarks/atoms/peers.py DIRECTORY emt --only DGN   # one potential, not a comparison
 
-The run that docs/atoms.md reports leaves out what is far behind, which a run of one seed showed
+The run that docs/atoms-measured.md reports leaves out what is far behind, which a run of one seed showed
 (`peers-first-round.json`): Combined-separable and egnn-pytorch on both data sets, DGN on molecules:
 
     PEERS='"PaiNN (schnetpack)" "PaiNN, 8 functions" "SchNet (schnetpack)" "SchNet, 8 functions"'

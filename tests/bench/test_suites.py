@@ -21,7 +21,7 @@ COUNTS = {
     "angles": (8, 7),
     "blocks": (14, 0),
     "separable": (27, 8),
-    "atoms": (8, 0),
+    "atoms": (10, 0),
     "peers": (37, 8),
     "topology": (8, 8),
     "seeds": (2, 0),
@@ -44,10 +44,10 @@ def counts(found: dict[str, Any]) -> tuple[int, int]:
 def test_quick_runs(name: str) -> None:
     found = quick(name)
     bounds, others = COUNTS[name]
-    if name == "atoms":  # three more, where schnetpack is there
+    if name == "atoms":  # four more, where schnetpack is there
         lacking = [note for note in found["notes"] if "schnetpack is not installed" in note]
         assert len(lacking) == len(found["notes"])
-        assert counts(found) == (bounds + 3 - len(lacking), others)
+        assert counts(found) == (bounds + 4 - len(lacking), others)
         return
     assert found["notes"] == []
     assert counts(found) == (bounds, others)

@@ -51,9 +51,12 @@ def test_equations_read_what_the_block_reads(name: str) -> None:
         assert (re.search(tex, text) is not None) == (measure in read), measure
 
 
-def test_separable_and_chiral_are_as_the_page_says() -> None:
+def test_options_are_as_the_page_says() -> None:
     for name in ("agn", "combined", "cgn"):
         assert build(f"{name}-separable").symmetry == build(name).symmetry
+    for name in ("dgn", "sdgn", "combined", "tgn", "ugn"):
+        size = {"dimension": 3} if name == "tgn" else {}
+        assert build(name, filtered=True, **size).symmetry == build(name, **size).symmetry
     for name in ("dgn", "agn", "combined", "cgn"):
         plain, chiral = build(name), build(name, chiral=True, dimension=3)
         gone = set(plain.symmetry) - set(chiral.symmetry)

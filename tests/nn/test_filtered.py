@@ -1,4 +1,4 @@
-"""The block Combined-filtered: against its formula, in every engine, any dimension."""
+"""Filtered blocks: against their formula, in every engine, any dimension."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def some_graph(n: int, seed: int = 0, nodes: int = 9, edges: int = 30) -> Data:
     return Data(pos=pos, edge_index=index)
 
 
-def network(engine: str = "fast", **options: object) -> Model:
+def network(engine: str = "fast", block: str = "combined-filtered", **options: object) -> Model:
     torch.manual_seed(0)
     settings: dict = {"hidden": 5, "task": "node", "residual": True}
     settings |= {"radial": 4, "cutoff": 3.0, "envelope": True}
-    return build("combined-filtered", engine=engine, **(settings | options)).double()
+    return build(block, engine=engine, **(settings | options)).double()
 
 
 def legendre(l: int, t: float) -> float:
@@ -80,7 +80,11 @@ def test_messages_are_nodes_times_a_filter() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 @pytest.mark.parametrize("case", ["some", "stars of many degrees", "no edges", "one edge"])
-def test_every_engine_gives_the_same(n: int, case: str) -> None:
+@pytest.mark.parametrize(
+    ("block", "radial"), [("combined-filtered", 4), ("dgn-filtered", 4), ("dgn-filtered", 1)]
+)
+def test_every_engine_gives_the_same(n: int, case: str, block: str, radial: int) -> None:
+    """With one radial function there are so many edges that sums are taken by moments."""
     data = some_graph(n)
     if case == "no edges":
         data.edge_index = data.edge_index[:, :0]
@@ -93,7 +97,7 @@ def test_every_engine_gives_the_same(n: int, case: str) -> None:
         data = Data(pos=pos, edge_index=torch.tensor([j for j in joins if max(j) < nodes]).T)
     results = []
     for engine, options in (("reference", {}), ("fast", {}), ("fast", {"chunk": 7})):
-        model = network(engine, **options)
+        model = network(engine, block, radial=radial, **options)
         pos = data.pos.clone().requires_grad_()
         out = model(Data(pos=pos, edge_index=data.edge_index))
         (slope,) = torch.autograd.grad(out.square().sum(), pos, create_graph=True)
@@ -174,6 +178,44 @@ def test_edges_of_any_form_fade_out(engine: str) -> None:
         for joined in (index, index[:, :0])
     )
     torch.testing.assert_close(far, alone)
+
+
+def test_the_switch_gives_the_blocks_by_name() -> None:
+    for name in ("dgn", "sdgn", "combined"):
+        assert build(name, filtered=True).network == build(f"{name}-filtered").network
+    three = build("combined-filtered", degree=3).network.layer
+    assert three.node[1] == edge_products(3)
+    assert build("combined", filtered=True, degree=3).network.layer == three
+
+
+def test_blocks_for_other_data_can_be_filtered() -> None:
+    """By what edges read: here the height and the distance across."""
+    data = some_graph(3).apply(lambda t: t.float() if t.is_floating_point() else t)
+    for name in ("ugn", "tgn", "sdgn"):
+        torch.manual_seed(0)
+        size = {"dimension": 3} if name == "tgn" else {}
+        fast = build(name, filtered=True, hidden=4, **size)
+        slow = build(name, filtered=True, hidden=4, engine="reference", **size)
+        slow.load_state_dict(fast.state_dict())
+        torch.testing.assert_close(fast(data), slow(data))
+        assert fast.symmetry == build(name, **size).symmetry
+
+
+@pytest.mark.parametrize(
+    ("block", "options", "message"),
+    [
+        ("agn", {"filtered": True}, "the edges of AGN read no lengths"),
+        ("gn", {"filtered": True, "dimension": 3}, "the edges of GN read no lengths"),
+        ("dgn", {"filtered": 1}, "filtered: is 1; give True or False"),
+        ("dgn", {"filtered": True, "degree": 2}, "DGN-filtered reads no angles; remove degree"),
+        ("dgn-filtered", {"filtered": False}, "DGN-filtered is filtered; remove filtered"),
+        ("combined", {"filtered": True, "separable": True}, "give one of both"),
+        ("combined-separable", {"filtered": True}, "has forms of its own"),
+    ],
+)
+def test_refusals(block: str, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(block, **options)
 
 
 def test_degrees_out_of_range_are_refused() -> None:

@@ -19,7 +19,7 @@ from ase.md.verlet import VelocityVerlet
 from ase.optimize import BFGS, FIRE
 from ase.phonons import Phonons
 
-from nn.potential_cases import CUTOFF, graph, potential
+from nn.potential_cases import CUTOFF, SMOOTH, graph, potential
 from symgnn.train._calculator import calculator_of
 
 
@@ -49,6 +49,22 @@ STRUCTURES: dict[str, Callable[[], Atoms]] = {
     "nothing": lambda: Atoms(),
     "nothing in a cell": lambda: Atoms(cell=[3.0] * 3, pbc=True),
 }
+
+
+@pytest.mark.parametrize("block", SMOOTH)
+def test_edges_within_the_skin_change_nothing(block: str) -> None:
+    """Neither at the first step nor after atoms have crossed the cutoff both ways."""
+    atoms = bulk("Cu", a=3.7, cubic=True)
+    atoms.rattle(0.1, seed=2)
+    kept, fresh = calculator(block, skin=0.8), calculator(block, skin=0.0)
+    for step in range(3):
+        atoms.positions += 0.1 * np.sin(np.arange(12) + step).reshape(4, 3)
+        one, other = atoms.copy(), atoms.copy()
+        one.calc, other.calc = kept, fresh
+        for what in ("get_potential_energy", "get_forces", "get_stress"):
+            found, wanted = getattr(one, what)(), getattr(other, what)()
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    assert kept.neighbours.searches == 1
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

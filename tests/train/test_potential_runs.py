@@ -9,7 +9,9 @@ import ase.io
 import numpy as np
 import pytest
 import torch
+from ase import Atoms
 from ase.build import bulk, molecule
+from ase.calculators.singlepoint import SinglePointCalculator
 from torch_geometric.data import Data
 
 import symgnn
@@ -221,3 +223,42 @@ def test_wrong_data() -> None:
     config = resolve({"data": {"path": "x"}, "model": {"block": "dgn"}})
     assert isinstance(config, Config)
     assert "targets" not in config.as_dict()["train"]
+
+
+def test_frames_with_stress_are_trained_beside_atoms_without_a_cell() -> None:
+    """The stress of the latter is no number, and has no label: derivatives must not read it."""
+    alone = []
+    for seed in range(4):
+        atoms = Atoms("Cu3", [[0, 0, 0], [2.4, 0, 0], [0, 2.5, 0]])
+        atoms.rattle(0.1, seed=seed)
+        energy, forces = float(seed), np.zeros((3, 3))
+        atoms.calc = SinglePointCalculator(atoms, energy=energy, forces=forces)
+        alone.append(atoms)
+    run = symgnn.fit(
+        [*emt_frames(8), *alone],
+        {"block": "dgn", "hidden": 4, "cutoff": 3.4},
+        targets=["energy", "forces", "stress"],
+        data={"missing": "mask"},
+        epochs=2,
+        progress=False,
+    )
+    assert all(np.isfinite(run.metrics["train"]["mae stress"]["values"]))
+    assert np.isfinite(run.metrics["train"]["loss"]["mean"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"block": "dgn", "filtered": True},
+        {"block": "combined", "separable": True, "degree": 2},
+    ],
+)
+def test_options_that_modify_a_block_are_options_of_a_run(tmp_path: Path, model: dict) -> None:
+    settings = {"targets": ["energy", "forces"], "epochs": 1, "progress": False}
+    size = {"hidden": 4, "cutoff": 3.4}
+    run = symgnn.fit(emt_frames(8), {**model, **size}, **settings, out=tmp_path / "run")
+    again = symgnn.load(tmp_path / "run")
+    assert again.config == run.config
+    (option,) = {"filtered", "separable"} & model.keys()
+    calculator = again.calculator()
+    assert option in calculator.neighbours.potentials[0].model.network.name

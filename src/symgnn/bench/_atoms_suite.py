@@ -21,13 +21,19 @@ from symgnn.train._potential_config import for_potential
 FINDING = (
     "Forces are one backward pass through the same operations, by coordinates alone. Training on "
     "them is one more backward pass, through both. Neighbours within the skin are taken out at "
-    "every step by schnetpack, and here where no angles are read."
+    "every step, by schnetpack and here."
 )
 #: As many as 4.5 A of copper: 42 neighbours.
 CUTOFF, LATTICE = 4.5, 3.61
 FORCES, TRAINING = 3.0, 3.0
 #: Cubic cells along each side, of four atoms each.
-CELLS = {"dgn": 6, "combined-separable": 6, "combined": 3, "combined-filtered": 6}
+CELLS = {
+    "dgn": 6,
+    "dgn-filtered": 6,
+    "combined-filtered": 6,
+    "combined-separable": 6,
+    "combined": 3,
+}
 
 
 def crystal(cells: int) -> Data:

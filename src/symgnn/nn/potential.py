@@ -270,8 +270,10 @@ def _stress(virial: Tensor, data: Data) -> Tensor:
     volume = torch.linalg.det(cell.reshape(-1, n, n).to(virial.dtype)).abs()
     rows, columns = VOIGT[n]
     components = virial[:, list(rows), list(columns)]
-    volume = torch.where(volume > 0, volume, torch.nan).unsqueeze(-1)
-    return components / volume
+    there = (volume > 0).unsqueeze(-1)
+    # by no division by NaN: derivatives of other graphs of a batch would be NaN too
+    found = components / torch.where(there, volume.unsqueeze(-1), 1.0)
+    return torch.where(there, found, torch.nan)
 
 
 def reference_energies(

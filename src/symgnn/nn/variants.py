@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from symgnn.nn.architectures import AGN, AGN_DISTANCES, AGN_EDGES, AGN_TO_EDGES, CGN, COMBINED
 from symgnn.nn.filtered import filtered as filtered_of
 from symgnn.nn.filtered import is_filtered
@@ -15,6 +17,14 @@ SEPARABLE: dict[str, Spec] = {
     f"{spec.name.lower()}-separable": separable_of(spec)
     for spec in (AGN, AGN_EDGES, AGN_DISTANCES, AGN_TO_EDGES, COMBINED, CGN)
 }
+
+#: Of :func:`variant_of`, what is no option of a variant.
+_OF_BUILD = ("spec", "dimension")
+
+
+def variant_options() -> list[str]:
+    """The options that modify a block."""
+    return [name for name in inspect.signature(variant_of).parameters if name not in _OF_BUILD]
 
 
 def variant_of(

@@ -21,6 +21,7 @@ from symgnn._argument_checks import check_count, suggestion
 from symgnn.nn.build import BUILD_OPTIONS, DEEP, build, network_named
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import Network
+from symgnn.nn.variants import variant_options
 from symgnn.train._config_errors import in_section
 from symgnn.train._potential_config import for_potential, training_of_potential
 from symgnn.train._run_data import known_keys
@@ -178,11 +179,12 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
         if key in model:
             raise ValueError(f"model.{key}: is inferred from the data; remove it")
     peer = PEERS.get(block.lower())
-    own = list(inspect.signature(peer).parameters) if peer else []
+    own = list(inspect.signature(peer).parameters) if peer else variant_options()
     known = [name for name in (*BUILD_OPTIONS, *own) if name not in INFERRED]
     check_keys("model", model, [*known, "block"])
     with in_section("model", [*known, "block"], architecture="block"):
-        network = network_named(block, {key: model[key] for key in own if key in model})
+        options = {key: model[key] for key in own if key in model}
+        network = network_named(block, options, dimension=3)
         # a task that needs nothing of the data, where the network has one
         task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
         task = "node-vectors" if "rays" in model else task

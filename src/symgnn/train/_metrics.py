@@ -88,6 +88,8 @@ def loss_sums(
             weight = class_weights[y[present]].sum()
         return Sums(each.view(models, rows).sum(1), weight)
     known = torch.where(present, y, 0.0).expand_as(outputs)
+    # what has no label may be no number, as the stress of atoms without a cell; nor has it slopes
+    outputs = torch.where(present, outputs, 0.0)
     dtype = torch.promote_types(outputs.dtype, known.dtype)  # older versions of torch want one type
     each = LOSSES[loss](outputs.to(dtype), known.to(dtype), reduction="none")
     each = torch.where(present, each, 0.0)

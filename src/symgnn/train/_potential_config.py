@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from symgnn._argument_checks import check_positive
 from symgnn.nn.architectures import ARCHITECTURES
 from symgnn.nn.filtered import FILTERED, is_filtered
 from symgnn.nn.inputs import Reduction, d2, kappa, theta
 from symgnn.nn.peers import PEERS
 from symgnn.nn.separable import conformal_product
 from symgnn.nn.spec import Spec
-from symgnn.nn.variants import SEPARABLE, variant_of
+from symgnn.nn.variants import SEPARABLE, variant_of, variant_options
 from symgnn.train._settings import Training
 
 #: How far atoms see each other, in Angstrom, and how many radial functions they read.
@@ -71,7 +71,7 @@ def for_potential(
     if targets is None or model.keys() >= RECORDED:
         return data, model
     block = model.get("block")
-    cutoff = model.get("cutoff", CUTOFF)
+    cutoff = check_positive("model.cutoff", model.get("cutoff", CUTOFF))
     defaults: dict[str, Any] = {"node_types": "atoms", "graph_state": False, "residual": True}
     spec = _block(block, model)
     if spec is not None:
@@ -107,6 +107,5 @@ def for_potential(
 def _block(name: Any, model: Mapping[str, Any]) -> Spec | None:
     """The block of a name, with the options of the section `model` for it; None of peers."""
     spec = {**ARCHITECTURES, **SEPARABLE, **FILTERED}.get(str(name).lower())
-    takes = list(inspect.signature(variant_of).parameters)[1:]
-    options = {key: model[key] for key in takes if key in model}
-    return None if spec is None else variant_of(spec, **options)
+    options = {key: model[key] for key in variant_options() if key in model}
+    return None if spec is None else variant_of(spec, **options, dimension=3)
