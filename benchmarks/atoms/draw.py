@@ -20,7 +20,9 @@ def bars(axis: Any, found: dict[str, Any], title: str) -> None:
     """The mean force error of each potential, with the error of each seed as a dot."""
     networks = sorted(found["means"].items(), key=lambda item: -item[1]["forces"])
     values = [value["forces"] for _, value in networks]
-    colours = [THEIRS if "(" in label else OURS for label, _ in networks]
+    colours = [
+        THEIRS if label.startswith(("PaiNN", "SchNet", "EGNN")) else OURS for label, _ in networks
+    ]
     axis.barh([label for label, _ in networks], values, color=colours)
     for one in found["rounds"]:
         seeds = [one[label]["forces"] for label, _ in networks]
