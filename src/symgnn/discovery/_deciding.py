@@ -46,6 +46,7 @@ def compare(
     allowed: Sequence[str],
     baseline: str,
     seed: int = 0,
+    among: Tensor | None = None,
 ) -> Comparison:
     """Compare the best of some predictors with the best of all, on graphs that did not choose them.
 
@@ -56,7 +57,10 @@ def compare(
         allowed: The names of those that may be right.
         baseline: The name of the predictor that sees no coordinates.
         seed: Of the halves and of the bootstrap.
+        among: Which graphs are compared `[G]`; all if not given.
     """
+    if among is not None:
+        losses = {name: each[among] for name, each in losses.items()}
     names = list(losses)
     table = torch.stack([losses[name] for name in names])  # [predictors, G]
     graphs = table.shape[1]
