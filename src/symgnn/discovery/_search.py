@@ -107,7 +107,7 @@ class Search:
             seed=self.seed,
             whole=whole,
             joined=joined,
-            residuals={k: ResidualFinding(*found) for k, found in residuals.items() if found},
+            residuals={k: ResidualFinding(**found) for k, found in residuals.items() if found},
             late=[kind for kind in seen if kind in ERASING and kind not in knocked],
             vectors=self.rows.vectors,
             among=self._having(),
@@ -253,22 +253,22 @@ class Search:
         test = partial(randomisation_test, kind, self.pack, self.graphs, self.seed)
         return self.store.run(f"inputs: {kind}", lambda: list(test()))
 
-    def _tested(self, kind: str) -> list[float | None] | None:
-        """A :class:`ResidualFinding` as a list; empty where there is no exact test."""
+    def _tested(self, kind: str) -> dict[str, Any] | None:
+        """A :class:`ResidualFinding` as a dictionary; empty where there is no exact test."""
         even = self._even(kind)
         if even is None:
             return None
         best = best_of(self.losses, [n for n in self.losses if kind in self.symmetries[n]])
         exact = even[0] > LEVEL  # the inputs are spread evenly
 
-        def test() -> list[float | None]:
+        def test() -> dict[str, Any]:
             if not exact or float(self.losses[best].mean()) <= NEGLIGIBLE:
-                return []
+                return {}
             rows, fitted = self._more_rows()
             cache = self.cache if fitted is None else {}
             residuals = self._residuals(best, self.pack, rows, cache, fitted)
             found = residual_test(kind, self.pack, rows, residuals, self.seed)
-            return [] if found is None else list(found)
+            return {} if found is None else found._asdict()
 
         return self.store.run(f"residuals: {kind}", test)
 
