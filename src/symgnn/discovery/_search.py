@@ -16,7 +16,7 @@ from symgnn.discovery._choosing_networks import advised, candidates
 from symgnn.discovery._deciding import LEVEL, MARGIN, NEGLIGIBLE, best_of, compare
 from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._even_draws import Bridges
-from symgnn.discovery._input_warnings import input_warnings
+from symgnn.discovery._input_warnings import input_warnings, limits
 from symgnn.discovery._kind_verdicts import judge
 from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
@@ -132,7 +132,7 @@ class Search:
             model={} if network is None else network.model,
             network=None if network is None else network.symmetry,
             expected=expected,
-            warnings=self._warnings(),
+            warnings=input_warnings(self.graphs) + self._limits(),
             missed=list(self.store.missed),
             seed=self.seed,
             example=self.graphs[0],
@@ -151,6 +151,11 @@ class Search:
     def _having(self) -> dict[str, Tensor]:
         """Which graphs have a transformation of a kind that not all have."""
         return {"torsion": Bridges(self.pack).graphs} if "torsion" in self.kinds else {}
+
+    def _limits(self) -> list[str]:
+        blind = self.losses.get(self.blind)
+        alone = blind is not None and not self.rows.vectors and float(blind.mean()) < NEGLIGIBLE
+        return limits(alone, self.pack.sampled, self.store.missed)
 
     def _around_mean(self) -> Tensor:
         return self.rows.y if self.rows.vectors else self.rows.y - self.rows.y.mean(0)
@@ -298,24 +303,6 @@ class Search:
     def _pose(self) -> dict[str, Any]:
         found = pose_shortcut(self.pack, self.rows, self.seed)
         return {name: asdict(finding) for name, finding in found.items()}
-
-    def _warnings(self) -> list[str]:
-        found = input_warnings(self.graphs)
-        blind = self.losses.get(self.blind)
-        if blind is not None and not self.rows.vectors and float(blind.mean()) < NEGLIGIBLE:
-            found.append(
-                "The graphs alone, without coordinates, predict the targets to 1 % of their "
-                "deviation: everything is kept on these data, and only on these."
-            )
-        if self.pack.sampled:
-            found.append(
-                f"Graphs are large: of {', '.join(self.pack.sampled)}, a random part was read."
-            )
-        if self.store.missed:
-            first = ", ".join(self.store.missed[:4])
-            more = ", ..." if len(self.store.missed) > 4 else ""
-            found.append(f"The time was over before {len(self.store.missed)} steps: {first}{more}.")
-        return found
 
 
 def _pose_of(found: Mapping[str, Any]) -> PoseFinding:
