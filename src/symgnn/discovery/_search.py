@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from symgnn.data import Task
 from symgnn.discovery._choosing_networks import advised, candidates
-from symgnn.discovery._deciding import LEVEL, MARGIN, NEGLIGIBLE, best_of, compare
+from symgnn.discovery._deciding import MARGIN, NEGLIGIBLE, RESIDUAL_LEVEL, best_of, compare
 from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._even_draws import Bridges
 from symgnn.discovery._input_warnings import input_warnings, limits
@@ -264,7 +264,7 @@ class Search:
         if even is None:
             return None
         best = best_of(self.losses, [n for n in self.losses if kind in self.symmetries[n]])
-        exact = even[0] > LEVEL  # the inputs are spread evenly
+        exact = even[0] > RESIDUAL_LEVEL  # the inputs are spread evenly
 
         def test() -> dict[str, Any]:
             if not exact or float(self.losses[best].mean()) <= NEGLIGIBLE:
