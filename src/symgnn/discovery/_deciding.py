@@ -19,11 +19,13 @@ RESIDUAL_LEVEL = 0.01
 #: Without noise all errors are that small, and their ratios are those of penalties and rounding.
 NEGLIGIBLE = 1e-4
 RESAMPLES = 1_000
-#: Whoever keeps the first kind keeps the others, which products of its elements are.
+#: Whoever keeps the first kind keeps the others, which products of its elements are. If both sides
+#: of a bridge are turned, so is the whole graph; two bridges in different lines also move it.
 IMPLIES: dict[str, tuple[str, ...]] = {
     "reflection": ("rotation",),
     "inversion": ("translation", "rotation", "reflection", "dilation", "special-conformal"),
     "affine": ("translation", "rotation", "reflection", "dilation"),
+    "torsion": ("translation", "rotation"),
     "flex": ("torsion",),
 }
 
