@@ -81,7 +81,8 @@ def test_it_sees_directions_hands_and_places() -> None:
                 sides = torch.linalg.cross(b - a, c - b), torch.linalg.cross(c - b, d - c)
                 signal = sides[0] @ sides[1] / (sides[0].norm() * sides[1].norm())
             else:
-                signal = graph.pos[0].norm() - graph.pos[5].norm()
+                far = (graph.pos - graph.pos.mean(0)).norm(dim=1)
+                signal = far[0] - far[5]
             graph.y = graph.y + 2 * signal.reshape(1, 1)
         assert p_value(kind, graphs, 0) < 0.01, kind
 

@@ -34,7 +34,7 @@ TESTED = tuple(DRAWS)
 #: Copies that scale the statistic, and at most so many that it is compared with; the comparison
 #: ends sooner when so many copies are as large as the data (Besag and Clifford's sequential test).
 PILOT, COPIES, ENOUGH = 100, 999, 10
-#: The share of sets in which a visible effect is found.
+#: The share of sets in which a visible effect is found, by normal laws; about 0.8 were measured.
 POWER = 0.9
 #: Residuals of this many times the median size count for 1 / sqrt(2) of their size.
 LARGE = 3.0
@@ -133,7 +133,7 @@ class Sums:
         return (1 + count) / (COPIES + 1)
 
     def visible_effect(self, residuals: Tensor, slope: float = 1.0) -> float | None:
-        """The smallest effect that is found in 90 % of all sets, for the function where it is most.
+        """The smallest effect that would be found, for the function where it is largest.
 
         An effect is a multiple of one of the functions that are judged alone, minus its mean over
         the transformations, in one component of the targets. Its size is its share of their
