@@ -138,6 +138,25 @@ def trained(name: str, splits: Any, model: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def turned(splits: Any) -> Any:
+    """Every graph under an orthogonal map of its own about its centre."""
+    generator = torch.Generator().manual_seed(0)
+
+    def one(graph: Any) -> Any:
+        copy, n = graph.clone(), graph.pos.shape[1]
+        q, r = torch.linalg.qr(torch.randn(n, n, generator=generator))
+        q = q * torch.where(torch.diagonal(r) < 0, -1.0, 1.0)
+        centre = graph.pos.mean(0)
+        copy.pos = (graph.pos - centre) @ q.T.to(graph.pos) + centre
+        return copy
+
+    parts = [
+        [one(part[k]) for k in range(len(part))]
+        for part in (splits.train, splits.validation, splits.test)
+    ]
+    return symgnn.data.Splits(*parts, splits.task)
+
+
 def main(folder: Path, cache: Path, path: Path, names: list[str]) -> None:
     """One after the other; what is in the file already is not trained again."""
     torch.set_num_threads(1)

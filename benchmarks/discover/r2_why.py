@@ -14,32 +14,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
-from longer import SETS, trained
+from longer import SETS, trained, turned
 
 import symgnn
 from symgnn.store import environment, write_json
-
-
-def turned(splits: Any) -> Any:
-    """Every molecule under an orthogonal map of its own."""
-    generator = torch.Generator().manual_seed(0)
-
-    def one(graph: Any) -> Any:
-        copy = graph.clone()
-        q, r = torch.linalg.qr(torch.randn(3, 3, generator=generator))
-        q = q * torch.where(torch.diagonal(r) < 0, -1.0, 1.0)
-        centre = graph.pos.mean(0)
-        copy.pos = (graph.pos - centre) @ q.T.to(graph.pos) + centre
-        return copy
-
-    parts = [
-        [one(part[k]) for k in range(len(part))]
-        for part in (splits.train, splits.validation, splits.test)
-    ]
-    return symgnn.data.Splits(*parts, splits.task)
 
 
 def main(folder: Path, cache: Path, path: Path) -> None:

@@ -109,3 +109,10 @@ def test_a_small_loss_of_a_weak_signal_is_no_proof_that_it_is_kept() -> None:
 def test_broken_rotations_break_reflections() -> None:
     found = closed({"rotation": "broken", "reflection": "undecided", "dilation": "kept"})
     assert found == {"rotation": "broken", "reflection": "broken", "dilation": "kept"}
+
+
+def test_turning_both_sides_of_a_bridge_turns_the_whole() -> None:
+    given = {"translation": "kept", "rotation": "broken", "torsion": "kept", "flex": "kept"}
+    assert closed(given) == {**given, "torsion": "broken", "flex": "broken"}
+    given = {"translation": "undecided", "rotation": "kept", "torsion": "kept"}
+    assert closed(given)["torsion"] == "undecided"

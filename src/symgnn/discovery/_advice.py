@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from symgnn.discovery._deciding import LEVEL
-from symgnn.discovery._kind_verdicts import NOTHING_ADDED, RESIDUALS
+from symgnn.discovery._kind_verdicts import NOTHING_ADDED, RESIDUALS, UNSEEN
 from symgnn.discovery._ladder import AGAIN, AND, ORDER
 from symgnn.geometry.symmetry import plural
 
@@ -67,6 +67,12 @@ def _targets(report: DiscoveryReport) -> str:
         text += (
             f" No predictor gains by seeing {_listed(small)}, yet what all leave unexplained "
             "depends on them: a small effect, which more graphs would decide."
+        )
+    hidden = [plural(k) for k in report.undecided if report.verdicts[k].decided_by == UNSEEN]
+    if hidden:
+        text += (
+            f" No predictor gains by seeing {_listed(hidden)}, but these data are too few to show "
+            "an effect of a fifth of what coordinates add."
         )
     return (
         f"{text} The best predictor, which reads {read_by(report.best)}, explains "

@@ -19,11 +19,13 @@ RESIDUAL_LEVEL = 0.01
 #: Without noise all errors are that small, and their ratios are those of penalties and rounding.
 NEGLIGIBLE = 1e-4
 RESAMPLES = 1_000
-#: Whoever keeps the first kind keeps the others, which products of its elements are.
+#: Whoever keeps the first kind keeps the others, which products of its elements are. If both sides
+#: of a bridge are turned, so is the whole graph; two bridges in different lines also move it.
 IMPLIES: dict[str, tuple[str, ...]] = {
     "reflection": ("rotation",),
     "inversion": ("translation", "rotation", "reflection", "dilation", "special-conformal"),
     "affine": ("translation", "rotation", "reflection", "dilation"),
+    "torsion": ("translation", "rotation"),
     "flex": ("torsion",),
 }
 
@@ -46,6 +48,7 @@ def compare(
     allowed: Sequence[str],
     baseline: str,
     seed: int = 0,
+    among: Tensor | None = None,
 ) -> Comparison:
     """Compare the best of some predictors with the best of all, on graphs that did not choose them.
 
@@ -56,7 +59,10 @@ def compare(
         allowed: The names of those that may be right.
         baseline: The name of the predictor that sees no coordinates.
         seed: Of the halves and of the bootstrap.
+        among: Which graphs are compared `[G]`; all if not given.
     """
+    if among is not None:
+        losses = {name: each[among] for name, each in losses.items()}
     names = list(losses)
     table = torch.stack([losses[name] for name in names])  # [predictors, G]
     graphs = table.shape[1]

@@ -49,6 +49,29 @@ def input_warnings(graphs: Sequence[Data]) -> list[str]:
     return found
 
 
+def limits(alone: bool, sampled: Sequence[str], missed: Sequence[str]) -> list[str]:
+    """What a reader should know of the search.
+
+    Args:
+        alone: Whether graphs without coordinates predict the targets.
+        sampled: Elements of graphs of which only some were read.
+        missed: Steps for which there was no time.
+    """
+    found = []
+    if alone:
+        found.append(
+            "The graphs alone, without coordinates, predict the targets to 1 % of their "
+            "deviation: everything is kept on these data, and only on these."
+        )
+    if sampled:
+        found.append(f"Graphs are large: of {', '.join(sampled)}, a random part was read.")
+    if missed:
+        more = ", ..." if len(missed) > 4 else ""
+        first = ", ".join(missed[:4])
+        found.append(f"The time was over before {len(missed)} steps: {first}{more}.")
+    return found
+
+
 def _of_nodes(graphs: Sequence[Data]) -> Tensor:
     """Coordinates, those around the centroid, and functions of their lengths, `[N, k]`."""
     pos = torch.cat([g.pos.double() for g in graphs])

@@ -10,7 +10,9 @@ from torch import Tensor
 from symgnn.discovery._deciding import (
     LEVEL,
     RESIDUAL_LEVEL,
+    SHARE,
     Comparison,
+    best_of,
     closed,
     compare,
     error_ratio,
@@ -18,6 +20,7 @@ from symgnn.discovery._deciding import (
     verdict_of,
 )
 from symgnn.discovery._moving import ERASING
+from symgnn.discovery._residual_test import ResidualFinding
 from symgnn.discovery._spread import SpreadFinding
 from symgnn.geometry import Symmetry
 
@@ -30,6 +33,7 @@ SIGNAL_LEVEL = 0.01
 EXPLAINED_BY_GRAPHS = 0.9
 KNOCK_OUT = "knock-out"
 RESIDUALS = "residuals depend on it"
+UNSEEN = "an effect that matters would not have been seen"
 TIME_OVER = "the time was over"
 NOTHING_ADDED = "coordinates add nothing that the rungs can see"
 
@@ -48,17 +52,19 @@ class KindVerdict:
     how: str  # which predictors were compared
     knock_out: float | None = None  # error on transformed graphs, over that on the graphs
     p_unadjusted: float = 1.0  # the same, before Holm's correction
-    residual: float | None = (
-        None  # p-value that residuals of rungs that keep it do not depend on it
-    )
+    residual: float | None = None  # p-value that what is unexplained does not depend on it
+    visible: float | None = None  # share of the variance that an effect needs to be found so
     variation: float | None = None  # p-value of Christie and Aston's test, which trains nothing
     spread: SpreadFinding | None = None  # of the inputs
 
     def __str__(self) -> str:
         low, high = self.interval
+        seen = ""
+        if self.visible is not None and self.verdict == "kept":
+            seen = f"; an effect of {100 * self.visible:.2g} % of the variance would have been seen"
         return (
             f"{self.kind}: {self.verdict} (error x {self.effect:.2f}, {low:.2f} to {high:.2f}, "
-            f"p = {self.p_value:.2g}; {self.how})"
+            f"p = {self.p_value:.2g}; {self.how}{seen})"
         )
 
 
@@ -68,16 +74,17 @@ def judge(
     losses: Mapping[str, Tensor],
     variation: Mapping[str, float | None],
     symmetries: Mapping[str, Symmetry],
-    knocked: Mapping[str, Tensor],
+    knocked: Mapping[str, Mapping[str, Tensor]],
     blind: str,
     spread: Mapping[str, SpreadFinding],
     signal: tuple[float, float],
     seed: int,
     whole: bool,
-    residuals: Mapping[str, float] | None = None,
+    residuals: Mapping[str, ResidualFinding] | None = None,
     joined: bool = True,
     late: Collection[str] = (),
     vectors: bool = False,
+    among: Mapping[str, Tensor] | None = None,
 ) -> dict[str, KindVerdict]:
     """The verdict of each kind, from paired errors.
 
@@ -86,17 +93,18 @@ def judge(
         losses: Of each rung, one for each graph.
         variation: P-values of the test without training.
         symmetries: What each rung keeps.
-        knocked: Errors of the best rung on transformed graphs.
+        knocked: Errors on transformed graphs, of the best rungs that see a kind.
         blind: The rung that reads no coordinates.
         spread: Of the inputs.
         signal: The held-out R^2 of the best rung, and the p-value that there is none.
         seed: Of halves and bootstraps.
         whole: Whether every rung was tried.
-        residuals: P-values that residuals do not depend on a kind.
+        residuals: Whether residuals depend on a kind.
         joined: Whether every rung was tried together with the best one; if not, nothing is kept.
         late: Kinds for whose knock-out there was no time; if the ladder alone says so, they are
             not broken.
         vectors: Whether targets are vectors, which no graph alone can tell.
+        among: Of a kind that not all graphs have, those that have it `[G]`.
     """
     if not whole or signal[0] < LEAST_SIGNAL or signal[1] > SIGNAL_LEVEL:
         why = TIME_OVER if not whole else "too little signal in the targets"
@@ -108,22 +116,32 @@ def judge(
             for kind in kinds
         }  # fmt: skip
     found: dict[str, Comparison] = {}
+    among = among or {}
     for kind in kinds:
         allowed = [name for name in losses if kind in symmetries[name]]
         every = dict(losses)
         if kind in knocked and kind in ERASING:
-            every[KNOCK_OUT] = knocked[kind]
-        found[kind] = compare(every, [*allowed, KNOCK_OUT], blind, seed)
+            every |= {_knock_out_of(name): loss for name, loss in knocked[kind].items()}
+        allowed += [name for name in every if name not in losses]
+        found[kind] = compare(every, allowed, blind, seed, among.get(kind))
     adjusted = holm({kind: comparison.p_value for kind, comparison in found.items()})
     own = {kind: verdict_of(comparison, adjusted[kind]) for kind, comparison in found.items()}
     added = compare(losses, [blind], blind, seed)
-    unseen = added.p_value >= LEVEL and signal[0] < EXPLAINED_BY_GRAPHS and not vectors
+    nothing_added = added.p_value >= LEVEL and not vectors
+    unseen = nothing_added and signal[0] < EXPLAINED_BY_GRAPHS
     residuals = residuals or {}
-    doubted = holm({kind: p for kind, p in residuals.items() if own.get(kind) == "kept"})
-    out_of_time, dependent = set(), set()
+    doubted = holm({k: each.p_value for k, each in residuals.items() if own.get(k) == "kept"})
+    out_of_time, dependent, unclear = set(), set(), set()
+    unexplained = min(float(loss.mean()) for loss in losses.values())
+    most_hidden = SHARE * (float(losses[blind].mean()) - unexplained)
     for kind, known in own.items():
         if unseen and kind != "permutation" and known == "kept":
             own[kind] = "undecided"
+        visible = residuals[kind].visible if kind in residuals else None
+        hidden = 0.0 if visible is None or nothing_added else min(visible, unexplained)
+        if known == "kept" and hidden > most_hidden:
+            own[kind] = "undecided"
+            unclear.add(kind)
         if doubted.get(kind, 1.0) <= RESIDUAL_LEVEL:
             own[kind] = "undecided"
             dependent.add(kind)
@@ -133,11 +151,11 @@ def judge(
     final = closed(own)
     verdicts = {}
     for kind, comparison in found.items():
-        by = KNOCK_OUT if comparison.worse == KNOCK_OUT else "ladder"
+        by = "ladder" if comparison.worse in losses else KNOCK_OUT
         ratio = None
-        if kind in knocked:
-            best = losses[comparison.best] if comparison.best in losses else losses[blind]
-            ratio = error_ratio(knocked[kind], best)
+        if knocked.get(kind):
+            name = best_of(losses, knocked[kind])
+            ratio = error_ratio(knocked[kind][name], losses[name])
             by = "both" if own[kind] == "broken" and kind in ERASING else by
         if final[kind] != own[kind]:
             by = "a kind that it implies"
@@ -145,8 +163,11 @@ def judge(
             by = TIME_OVER
         elif kind in dependent:
             by = RESIDUALS
+        elif kind in unclear:
+            by = UNSEEN
         elif unseen and final[kind] == "undecided":
             by = NOTHING_ADDED
+        tested = residuals.get(kind)
         verdicts[kind] = KindVerdict(
             kind=kind,
             verdict=final[kind],
@@ -158,11 +179,16 @@ def judge(
             how=_compared(comparison),
             knock_out=ratio,
             p_unadjusted=comparison.p_value,
-            residual=residuals.get(kind),
+            residual=None if tested is None else tested.p_value,
+            visible=None if tested is None else tested.visible,
             variation=variation.get(kind),
             spread=spread.get(kind),
         )
     return verdicts
+
+
+def _knock_out_of(rung: str) -> str:
+    return f"{KNOCK_OUT} of {rung}"
 
 
 def _compared(comparison: Comparison) -> str:

@@ -95,7 +95,12 @@ def weighed(blocks: Sequence[Tensor]) -> Tensor:
 
 
 def rung_residuals(
-    rung: Rung, pack: Pack, rows: TargetRows, seed: int, cache: dict[str, Tensor] | None = None
+    rung: Rung,
+    pack: Pack,
+    rows: TargetRows,
+    seed: int,
+    cache: dict[str, Tensor] | None = None,
+    fitted: Tensor | None = None,
 ) -> Tensor:
     """The targets minus their predictions on held-out graphs, `[R, t]`.
 
@@ -105,6 +110,7 @@ def rung_residuals(
         rows: Their targets.
         seed: Of random weights and folds.
         cache: Of rows of channels.
+        fitted: Which rows are fitted `[R]`, all if not given; the others are predicted too.
     """
     cache = {} if cache is None else cache
     blocks = []
@@ -116,4 +122,5 @@ def rung_residuals(
             blocks.append(found / math.sqrt(found.shape[1]))
     together = torch.cat([torch.zeros(len(rows.y), 0, dtype=torch.float64), *blocks], 1)
     together = together * math.sqrt(max(together.shape[1], 1) / max(len(blocks), 1))
-    return rows.y - predictions(kernels(together), rows.y, rows.folds(FOLDS, seed))
+    folds = rows.folds(FOLDS, seed)
+    return rows.y - predictions(kernels(together), rows.y, folds, fitted=fitted)

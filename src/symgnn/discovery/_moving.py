@@ -9,6 +9,7 @@ import torch
 from torch import Generator, Tensor
 from torch_geometric.data import Data
 
+from symgnn.discovery._even_draws import Bridges, shuffled
 from symgnn.discovery._packing import Pack
 from symgnn.geometry import TRANSFORMATIONS, NoSuchTransformation, Symmetry
 from symgnn.geometry.base import Transformation
@@ -22,7 +23,7 @@ ASKED = (
 ASKED_OF_VECTORS = ("permutation", "translation", "rotation", "reflection", "dilation")
 #: Kinds whose random elements leave nothing of where in its orbit a graph was: a predictor that
 #: does as well on transformed graphs shows that such a kind is kept. Others move a graph a little.
-ERASING = ("permutation", "translation", "rotation", "reflection", "dilation")
+ERASING = ("permutation", "translation", "rotation", "reflection", "dilation", "torsion")
 #: Kinds that are asked about where at least this share of graphs has an element of it.
 ADMITTED = 0.2
 #: Graphs that are tried to see which kinds there are.
@@ -77,6 +78,8 @@ def moved(
     generator = torch.Generator().manual_seed(seed)
     if kind == "permutation":
         return replace(pack, order=shuffled(pack, generator)), _identities(pack)
+    if kind == "torsion":
+        return replace(pack, pos=Bridges(pack).turned(pack.pos, generator)), _identities(pack)
     found, linear = [], _identities(pack)
     for number, graph in enumerate(graphs):
         stays = half and float(torch.rand((), generator=generator)) < 0.5
@@ -90,22 +93,6 @@ def moved(
     if pack.vel is not None:
         vel = torch.einsum("nab,nb->na", linear[pack.batch], pack.vel)
     return replace(pack, pos=torch.cat(found), vel=vel), linear
-
-
-def random_rotations(count: int, dimension: int, generator: Generator) -> Tensor:
-    """Rotations that are spread evenly, `[count, n, n]`."""
-    noise = torch.randn(count, dimension, dimension, generator=generator).double()
-    q, r = torch.linalg.qr(noise)
-    q = q * torch.where(torch.diagonal(r, dim1=1, dim2=2) < 0, -1.0, 1.0).unsqueeze(1)
-    q[:, :, 0] *= torch.linalg.det(q).sign().unsqueeze(1)
-    return q
-
-
-def shuffled(pack: Pack, generator: Generator) -> Tensor:
-    """The places of the nodes in their graph in random order, `[N]`."""
-    noise = torch.rand(len(pack.pos), generator=generator, dtype=torch.float64)
-    order = torch.argsort(pack.batch.double() * 2 + noise)
-    return pack.order[order.argsort()]
 
 
 def _identities(pack: Pack) -> Tensor:

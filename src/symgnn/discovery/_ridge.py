@@ -33,7 +33,13 @@ def kernels(values: Tensor) -> list[Tensor]:
     ]
 
 
-def predictions(grams: list[Tensor], y: Tensor, folds: Tensor, centred: bool = True) -> Tensor:
+def predictions(
+    grams: list[Tensor],
+    y: Tensor,
+    folds: Tensor,
+    centred: bool = True,
+    fitted: Tensor | None = None,
+) -> Tensor:
     """Predictions for every row by a fit to the other folds, `[G, t]`.
 
     All fits come from one factorisation of each kernel: with `H = (K + p)^-1`, the rows B of a
@@ -45,10 +51,45 @@ def predictions(grams: list[Tensor], y: Tensor, folds: Tensor, centred: bool = T
         y: Targets `[G, t]`.
         folds: The fold of each row `[G]`.
         centred: Whether a constant may be added to the predictions.
+        fitted: Which rows are fitted `[G]`, all if not given; the others are predicted too, by the
+            fit to the fitted rows of the other folds.
     """
+    if fitted is not None and not bool(fitted.all()):
+        return _for_all(grams, y, folds, centred, fitted)
+    return _for_fitted(grams, y, folds, centred)[0]
+
+
+def _for_all(
+    grams: list[Tensor], y: Tensor, folds: Tensor, centred: bool, fitted: Tensor
+) -> Tensor:
+    inner = [gram[fitted][:, fitted] for gram in grams]
+    guess, chosen = _for_fitted(inner, y[fitted], folds[fitted], centred)
+    out = torch.zeros_like(y)
+    out[fitted] = guess
+    for fold, setting in chosen.items():
+        if setting is None:
+            continue
+        gram, penalty = grams[setting[0]], setting[1]
+        constant = float(inner[setting[0]].diagonal().mean()) if centred else 0.0
+        train, asked = fitted & (folds != fold), ~fitted & (folds == fold)
+        square = gram[train][:, train] + constant
+        square.diagonal().add_(penalty)
+        weights = torch.linalg.solve(square, y[train])
+        out[asked] = (gram[asked][:, train] + constant) @ weights
+    return out
+
+
+#: Of each fold: the number of the kernel and the penalty; None where nothing is predicted.
+_Settings = dict[int, tuple[int, float] | None]
+
+
+def _for_fitted(
+    grams: list[Tensor], y: Tensor, folds: Tensor, centred: bool
+) -> tuple[Tensor, _Settings]:
     numbers = folds.unique().tolist()
+    settings: list[tuple[int, float] | None] = [None]
     errors, residuals = [[_of_folds(y, folds, numbers)], [y]]
-    for gram in grams:
+    for number, gram in enumerate(grams):
         if centred:
             gram = gram + gram.diagonal().mean()
         values, vectors = torch.linalg.eigh(gram)
@@ -63,13 +104,15 @@ def predictions(grams: list[Tensor], y: Tensor, folds: Tensor, centred: bool = T
                 off[folds == fold] = torch.linalg.solve((rows * inverse) @ rows.T, weights)
             errors.append(_of_folds(off, folds, numbers))
             residuals.append(off)
+            settings.append((number, float(penalty * typical)))
     table = torch.stack(errors)  # [settings, folds], sums of squares
-    out = torch.empty_like(y)
+    out, used = torch.empty_like(y), {}
     for place, fold in enumerate(numbers):
         chosen = int((table.sum(1) - table[:, place]).argmin())
         rows = folds == fold
         out[rows] = (y - residuals[chosen])[rows]
-    return out
+        used[fold] = settings[chosen]
+    return out, used
 
 
 def _of_folds(off: Tensor, folds: Tensor, numbers: list[int]) -> Tensor:

@@ -13,26 +13,27 @@ from torch_geometric.data import Data
 
 from symgnn.data import Task
 from symgnn.discovery._choosing_networks import advised, candidates
-from symgnn.discovery._deciding import LEVEL, NEGLIGIBLE, best_of, compare
+from symgnn.discovery._deciding import MARGIN, NEGLIGIBLE, RESIDUAL_LEVEL, best_of, compare
 from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
-from symgnn.discovery._input_warnings import input_warnings
+from symgnn.discovery._even_draws import Bridges
+from symgnn.discovery._input_warnings import input_warnings, limits
 from symgnn.discovery._kind_verdicts import judge
 from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._pose import PoseFinding, pose_shortcut
-from symgnn.discovery._residual_test import TESTED, residual_test
+from symgnn.discovery._residual_test import TESTED, ResidualFinding, residual_test
 from symgnn.discovery._spread import COMPACT, SpreadFinding, randomisation_test, spread_of
 from symgnn.discovery._stage_store import StageStore
-from symgnn.discovery._target_rows import TargetRows, target_rows
+from symgnn.discovery._target_rows import TargetRows, rows_of_each, target_rows
 from symgnn.discovery._variation_test import ISOMETRIES, variation_test
 from symgnn.discovery._vector_rungs import VECTOR_RUNGS, turned, vector_residuals
 from symgnn.geometry import PERMUTATIONS, Symmetry
 
 #: What may be asked beside the targets.
 QUESTIONS = ("inputs", "pose", "checks")
-#: Draws of transformations for the knock-out; flexes, which take long, are drawn once.
-DRAWS = 2
+#: Where targets have more rows than are fitted, residuals are tested on so many times as many.
+MORE_ROWS = 3
 
 
 class Search:
@@ -80,10 +81,11 @@ class Search:
             # of the rung that other graphs chose: the best of many always looks good
             found = compare({**self.losses, "mean": baseline}, ["mean"], self.blind, self.seed)
             signal = 1 - 1 / found.ratio**2, found.p_value
-        knocked: dict[str, Tensor] = {}
+        knocked: dict[str, dict[str, Tensor]] = {}
         variation: dict[str, float | None] = {}
         seen = [kind for kind in self.kinds if whole and kind not in self.symmetries[best]]
-        self._knock_out([kind for kind in seen if kind in ERASING], best, knocked)
+        rivals = self._rivals(best) if whole else []
+        self._knock_out([kind for kind in seen if kind in ERASING], rivals, knocked)
         residuals = {kind: self._tested(kind) for kind in self.tested} if whole else {}
         joined = joined and None not in residuals.values()
         findings: dict[str, SpreadFinding | None] = {}
@@ -91,7 +93,7 @@ class Search:
             findings = {kind: self._spread(kind) for kind in self.kinds}
         pose = self.store.run("pose", self._pose) if "pose" in self.questions else None
         if "checks" in self.questions:
-            self._knock_out([kind for kind in seen if kind not in ERASING], best, knocked)
+            self._knock_out([kind for kind in seen if kind not in ERASING], [best], knocked)
             variation = {kind: self._variation(kind) for kind in self.kinds if kind in ISOMETRIES}
         verdicts = judge(
             kinds=self.kinds,
@@ -105,9 +107,10 @@ class Search:
             seed=self.seed,
             whole=whole,
             joined=joined,
-            residuals={kind: found[0] for kind, found in residuals.items() if found},
+            residuals={k: ResidualFinding(**found) for k, found in residuals.items() if found},
             late=[kind for kind in seen if kind in ERASING and kind not in knocked],
             vectors=self.rows.vectors,
+            among=self._having(),
         )
         kept = [kind for kind, found in verdicts.items() if found.verdict == "kept"]
         network = advised(candidates(self.task, self.pack.dimension), kept, self.kinds, self.losses)
@@ -129,7 +132,7 @@ class Search:
             model={} if network is None else network.model,
             network=None if network is None else network.symmetry,
             expected=expected,
-            warnings=self._warnings(),
+            warnings=input_warnings(self.graphs) + self._limits(),
             missed=list(self.store.missed),
             seed=self.seed,
             example=self.graphs[0],
@@ -145,11 +148,22 @@ class Search:
         deviation = self.rows.deviation
         return ExpectedError(share, None if deviation is None else share * deviation)
 
+    def _having(self) -> dict[str, Tensor]:
+        """Which graphs have a transformation of a kind that not all have."""
+        return {"torsion": Bridges(self.pack).graphs} if "torsion" in self.kinds else {}
+
+    def _limits(self) -> list[str]:
+        blind = self.losses.get(self.blind)
+        alone = blind is not None and not self.rows.vectors and float(blind.mean()) < NEGLIGIBLE
+        return limits(alone, self.pack.sampled, self.store.missed)
+
     def _around_mean(self) -> Tensor:
         return self.rows.y if self.rows.vectors else self.rows.y - self.rows.y.mean(0)
 
     def _rung(self, name: str) -> bool:
-        found = self.store.run(f"rung: {name}", lambda: self._fitted(name, self.pack, self.rows))
+        found = self.store.run(
+            f"rung: {name}", partial(self._fitted, name, self.pack, self.rows, self.cache)
+        )
         return self._keep(name, found)
 
     def _keep(self, name: str, found: list[float] | None) -> bool:
@@ -159,18 +173,24 @@ class Search:
         return True
 
     def _fitted(
-        self, name: str, packed: Pack, rows: TargetRows, fresh: bool = False
+        self, name: str, packed: Pack, rows: TargetRows, cache: dict[str, Tensor]
     ) -> list[float]:
         """The mean squared error of each graph, over the variance of the targets."""
-        found = self._residuals(name, packed, rows, fresh)
+        found = self._residuals(name, packed, rows, cache)
         return rows.per_graph(found.square().mean(1)).tolist()
 
-    def _residuals(self, name: str, packed: Pack, rows: TargetRows, fresh: bool = False) -> Tensor:
+    def _residuals(
+        self,
+        name: str,
+        packed: Pack,
+        rows: TargetRows,
+        cache: dict[str, Tensor],
+        fitted: Tensor | None = None,
+    ) -> Tensor:
         if rows.vectors:
             names, lengths = name.split(AND), self.task.lengths
-            return vector_residuals(names, packed, rows, self.seed, lengths, FOLDS)
-        cache = {} if fresh else self.cache
-        return rung_residuals(self.rungs[name], packed, rows, self.seed, cache)
+            return vector_residuals(names, packed, rows, self.seed, lengths, FOLDS, fitted)
+        return rung_residuals(self.rungs[name], packed, rows, self.seed, cache, fitted)
 
     def _joined(self) -> bool:
         """The best rung together with those that see more, and the best of those that see less.
@@ -208,47 +228,63 @@ class Search:
         self.symmetries[name] = self.symmetries[best] - PERMUTATIONS
         return self._rung(name)
 
-    def _knock_out(self, kinds: Sequence[str], best: str, knocked: dict[str, Tensor]) -> None:
+    def _knock_out(
+        self, kinds: Sequence[str], names: Sequence[str], knocked: dict[str, dict[str, Tensor]]
+    ) -> None:
         for kind in kinds:
-            found = self.store.run(f"knock-out: {kind}", partial(self._knocked, kind, best))
+            found = self.store.run(f"knock-out: {kind}", partial(self._knocked, kind, names))
             if found is not None:
-                knocked[kind] = torch.tensor(found, dtype=torch.float64)
+                knocked[kind] = {
+                    name: torch.tensor(each, dtype=torch.float64) for name, each in found.items()
+                }
 
-    def _knocked(self, kind: str, best: str) -> list[float]:
-        """Errors of the best rung on transformed graphs, with new transformations in each draw."""
-        total = torch.zeros(len(self.graphs), dtype=torch.float64)
-        draws = 1 if kind == "flex" else DRAWS
-        for draw in range(draws):
-            number = 10_000 * (draw + 1) + 100 * self.seed + self.kinds.index(kind)
-            half = kind == "reflection"  # the group has two halves
-            packed, linear = moved(kind, self.pack, self.graphs, number, half)
-            rows = (
-                self.rows if not self.rows.vectors else turned(self.rows, linear, self.task.lengths)
-            )
-            total += torch.tensor(self._fitted(best, packed, rows, fresh=True))
-        return (total / draws).tolist()
+    def _rivals(self, best: str) -> list[str]:
+        """The rungs that are as good as the best: each of them might have been it by chance."""
+        most = (1 + MARGIN) ** 2 * float(self.losses[best].mean().clamp(min=NEGLIGIBLE))
+        return [name for name, loss in self.losses.items() if float(loss.mean()) <= most]
+
+    def _knocked(self, kind: str, names: Sequence[str]) -> dict[str, list[float]]:
+        """Errors of rungs that see a kind, on graphs that are transformed at random."""
+        number = 10_000 + 100 * self.seed + self.kinds.index(kind)
+        half = kind == "reflection"  # the group has two halves
+        packed, linear = moved(kind, self.pack, self.graphs, number, half)
+        rows = self.rows if not self.rows.vectors else turned(self.rows, linear, self.task.lengths)
+        seeing = [name for name in names if kind not in self.symmetries[name]]
+        cache: dict[str, Tensor] = {}
+        return {name: self._fitted(name, packed, rows, cache) for name in seeing}
 
     def _even(self, kind: str) -> list[float] | None:
         """The p-value that inputs are spread evenly over a compact group, and the copies made."""
         test = partial(randomisation_test, kind, self.pack, self.graphs, self.seed)
         return self.store.run(f"inputs: {kind}", lambda: list(test()))
 
-    def _tested(self, kind: str) -> list[float] | None:
-        """The p-value that residuals do not depend on a kind; empty where there is no exact one."""
+    def _tested(self, kind: str) -> dict[str, Any] | None:
+        """A :class:`ResidualFinding` as a dictionary; empty where there is no exact test."""
         even = self._even(kind)
         if even is None:
             return None
         best = best_of(self.losses, [n for n in self.losses if kind in self.symmetries[n]])
-        exact = even[0] > LEVEL  # the inputs are spread evenly
+        exact = even[0] > RESIDUAL_LEVEL  # the inputs are spread evenly
 
-        def test() -> list[float]:
+        def test() -> dict[str, Any]:
             if not exact or float(self.losses[best].mean()) <= NEGLIGIBLE:
-                return []
-            found = self._residuals(best, self.pack, self.rows)
-            p_value = residual_test(kind, self.pack, self.rows, found, self.seed)
-            return [] if p_value is None else [p_value]
+                return {}
+            rows, fitted = self._more_rows()
+            cache = self.cache if fitted is None else {}
+            residuals = self._residuals(best, self.pack, rows, cache, fitted)
+            found = residual_test(kind, self.pack, rows, residuals, self.seed)
+            return {} if found is None else found._asdict()
 
         return self.store.run(f"residuals: {kind}", test)
+
+    def _more_rows(self) -> tuple[TargetRows, Tensor | None]:
+        """More rows of the targets than are fitted, and those that are; all are, of graphs."""
+        if self.rows.place == "graph":
+            return self.rows, None
+        generator = torch.Generator().manual_seed(7_000 + self.seed)
+        rows = target_rows(self.graphs, self.task, self.pack, generator, MORE_ROWS)
+        most = rows_of_each(len(self.graphs), self.task, self.pack.dimension)
+        return rows, rows.some(most, self.seed)
 
     def _variation(self, kind: str) -> float | None:
         test = partial(variation_test, kind, self.pack, self.rows, self.seed)
@@ -267,24 +303,6 @@ class Search:
     def _pose(self) -> dict[str, Any]:
         found = pose_shortcut(self.pack, self.rows, self.seed)
         return {name: asdict(finding) for name, finding in found.items()}
-
-    def _warnings(self) -> list[str]:
-        found = input_warnings(self.graphs)
-        blind = self.losses.get(self.blind)
-        if blind is not None and not self.rows.vectors and float(blind.mean()) < NEGLIGIBLE:
-            found.append(
-                "The graphs alone, without coordinates, predict the targets to 1 % of their "
-                "deviation: everything is kept on these data, and only on these."
-            )
-        if self.pack.sampled:
-            found.append(
-                f"Graphs are large: of {', '.join(self.pack.sampled)}, a random part was read."
-            )
-        if self.store.missed:
-            first = ", ".join(self.store.missed[:4])
-            more = ", ..." if len(self.store.missed) > 4 else ""
-            found.append(f"The time was over before {len(self.store.missed)} steps: {first}{more}.")
-        return found
 
 
 def _pose_of(found: Mapping[str, Any]) -> PoseFinding:

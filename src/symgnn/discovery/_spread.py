@@ -17,7 +17,8 @@ from torch import Generator, Tensor
 from torch_geometric.data import Data
 
 from symgnn.discovery._channels import CHANNELS, handedness
-from symgnn.discovery._moving import element, moved, random_rotations, shuffled
+from symgnn.discovery._even_draws import Bridges, random_rotations, shuffled
+from symgnn.discovery._moving import moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._random_layers import graph_values, node_values
 from symgnn.discovery._ridge import kernels, predictions, standardised
@@ -25,8 +26,8 @@ from symgnn.discovery._told_apart import told_apart
 
 #: Randomised copies of the data.
 COPIES = 199
-#: Of torsions, which are made one by one, and how many graphs are turned.
-TORSION_COPIES, TORSION_GRAPHS = 59, 60
+#: At most so many graphs have their torsion angles drawn anew.
+TORSION_GRAPHS = 200
 #: At most so many graphs train and test the classifier; fewer of flexes, which take long.
 MOST_GRAPHS, MOST_FLEXED = 500, 300
 #: What the classifier reads to tell a graph from its image.
@@ -198,35 +199,19 @@ def _relabelled(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[
 
 
 def _twisted(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
-    """One step of a random torsion back, and copies that each are one step from there.
-
-    A step about a random bridge by an even angle is reversible, so that the data and the copies
-    can be exchanged (Besag and Clifford's parallel method).
-    """
-    chosen = [graph.clone() for graph in graphs[:TORSION_GRAPHS]]
-    small = pack(chosen, torch.Generator().manual_seed(0), features=False)
+    """Of dihedral angles, with all bridges turned in every copy."""
+    some = graphs[:TORSION_GRAPHS]
+    small = p if len(some) == len(graphs) else pack(some, generator, features=False)
+    bridges = Bridges(small)
     mix = torch.randn(3, 24, generator=generator, dtype=torch.float64)
     phase = 6.3 * torch.rand(24, generator=generator, dtype=torch.float64)
 
-    def summary(some: Pack) -> Tensor:
-        part = CHANNELS["dihedrals"].measure(some)[1]
+    def summary(pos: Tensor) -> Tensor:
+        part = CHANNELS["dihedrals"].measure(replace(small, pos=pos))[1]
         made = torch.cos(part.values * part.values.new_tensor([2.0, 1.0, 1.0]) @ mix + phase)
-        total = made.new_zeros(some.size, 24).index_add_(0, part.graph, made)
-        times = torch.bincount(part.graph, minlength=some.size).clamp(min=1).unsqueeze(1)
+        total = made.new_zeros(small.size, 24).index_add_(0, part.graph, made)
+        times = torch.bincount(part.graph, minlength=small.size).clamp(min=1).unsqueeze(1)
         return (total / times).mean(0)
 
-    def step(some: Sequence[Data]) -> list[Data]:
-        out = []
-        for graph in some:
-            turn = element("torsion", graph, generator)
-            copy = graph.clone()
-            copy.pos = graph.pos.double() if turn is None else turn(graph.pos.double())
-            out.append(copy)
-        return out
-
-    hub = step(chosen)
-    found = [
-        summary(replace(small, pos=torch.cat([g.pos for g in step(hub)])))
-        for _ in range(TORSION_COPIES)
-    ]
-    return summary(small), torch.stack(found)
+    found = [summary(bridges.turned(small.pos, generator)) for _ in range(COPIES)]
+    return summary(small.pos), torch.stack(found)

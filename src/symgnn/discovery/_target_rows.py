@@ -38,17 +38,36 @@ class TargetRows:
         total = values.new_zeros(self.size).index_add_(0, self.graph, values)
         return total / torch.bincount(self.graph, minlength=self.size).clamp(min=1)
 
+    def some(self, most: int, seed: int) -> Tensor:
+        """At most so many rows of each graph, drawn at random, as a mask `[R]`."""
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(self.graph), generator=generator)
+        order = order[torch.argsort(self.graph[order], stable=True)]  # graph by graph
+        counts = torch.bincount(self.graph, minlength=self.size)
+        first = (counts.cumsum(0) - counts)[self.graph[order]]
+        chosen = torch.zeros(len(order), dtype=torch.bool)
+        chosen[order] = torch.arange(len(order)) - first < most
+        return chosen
+
     def folds(self, count: int, seed: int) -> Tensor:
         """A fold for each row, the same for all rows of a graph, `[R]`."""
         generator = torch.Generator().manual_seed(seed)
         return (torch.randperm(self.size, generator=generator) % count)[self.graph]
 
 
-def target_rows(graphs: Sequence[Data], task: Task, pack: Pack, generator: Generator) -> TargetRows:
-    """The rows of the targets of graphs."""
+def rows_of_each(graphs: int, task: Task, dimension: int) -> int:
+    """At most so many rows of a graph are fitted."""
+    vectors = task.place != task.level
+    return max(1, MOST_ROWS // graphs // (dimension if vectors else 1))
+
+
+def target_rows(
+    graphs: Sequence[Data], task: Task, pack: Pack, generator: Generator, times: int = 1
+) -> TargetRows:
+    """The rows of the targets of graphs, or so many times as many as are fitted."""
     vectors = task.place != task.level
     found, owners, nodes = [], [], []
-    most = max(1, MOST_ROWS // len(graphs) // (pack.dimension if vectors else 1))
+    most = times * rows_of_each(len(graphs), task, pack.dimension)
     for number, (graph, start) in enumerate(zip(graphs, pack.starts.tolist(), strict=True)):
         y = graph.y.reshape(-1) if task.kind == "classification" else graph.y.double()
         present = torch.ones(len(y), dtype=torch.bool)

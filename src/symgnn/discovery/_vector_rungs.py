@@ -40,7 +40,13 @@ WEIGHTS, PRODUCTS = 48, 6
 
 
 def vector_residuals(
-    names: Sequence[str], pack: Pack, rows: TargetRows, seed: int, lengths: bool, folds: int
+    names: Sequence[str],
+    pack: Pack,
+    rows: TargetRows,
+    seed: int,
+    lengths: bool,
+    folds: int,
+    fitted: Tensor | None = None,
 ) -> Tensor:
     """The targets minus their predictions on held-out graphs, `[R, v n]`.
 
@@ -51,6 +57,7 @@ def vector_residuals(
         seed: Of weights and folds.
         lengths: Whether vectors grow with the coordinates, as displacements do.
         folds: Of the cross-validation.
+        fitted: Which rows are fitted `[R]`, all if not given; the others are predicted too.
     """
     n = pack.dimension
     y = rows.y.view(len(rows.y), -1, n).transpose(1, 2).flatten(0, 1)  # [R n, v]
@@ -62,7 +69,8 @@ def vector_residuals(
             grams = [one + part for one in grams for part in parts]
     if not bool(grams[0].any()):
         return rows.y
-    off = y - predictions(grams, y, fold, centred=False)
+    each = None if fitted is None else fitted.repeat_interleave(n)
+    off = y - predictions(grams, y, fold, centred=False, fitted=each)
     return off.view(len(rows.y), n, -1).transpose(1, 2).flatten(1)
 
 

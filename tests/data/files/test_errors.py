@@ -113,6 +113,12 @@ def test_folders_without_structures(tmp_path: Path) -> None:
         read(tmp_path / "*.xyz")
 
 
+def test_names_of_targets_in_place_of_a_table(folder: Path) -> None:
+    with pytest.raises(ValueError, match=r"path of a CSV; .* columns=\['energy'\]") as error:
+        read(folder, targets=["energy"])  # type: ignore[arg-type]
+    one_line(error)
+
+
 def test_two_of_the_same_name(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()

@@ -134,6 +134,11 @@ def read(
     edges = check_choice(edges, radius, k)
     if cell not in ("keep", "refuse", "drop"):
         raise ValueError(f"cell: {cell!r} is not known; choose from keep, refuse, drop")
+    if targets is not None and not isinstance(targets, str | os.PathLike):
+        raise ValueError(
+            f"targets: is {targets!r}; of files it is the path of a CSV; name the targets by "
+            f"columns={targets!r}"
+        )
     flags = {"directed": directed, "conformers": conformers, "lengths": lengths}
     for name, flag in {**flags, "invariant": invariant}.items():
         if flag not in (True, False, None):
