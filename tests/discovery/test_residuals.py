@@ -13,7 +13,7 @@ from symgnn.discovery._even_draws import Bridges
 from symgnn.discovery._kind_verdicts import RESIDUALS, UNSEEN, judge
 from symgnn.discovery._packing import pack
 from symgnn.discovery._residual_draws import Products
-from symgnn.discovery._residual_test import TESTED, ResidualFinding, Sums, residual_test
+from symgnn.discovery._residual_test import TESTED, ResidualFinding, ResidualSums, residual_test
 from symgnn.discovery._ridge import kernels, predictions
 from symgnn.discovery._target_rows import target_rows
 from symgnn.geometry import EUCLIDEAN, EVERYTHING, PERMUTATIONS
@@ -62,7 +62,7 @@ def test_sums_that_are_constant_but_for_rounding_are_left_out() -> None:
         ones = torch.full((101, 1), 0.1).double()
         return [Products(order.unsqueeze(1), ones, torch.zeros(1, dtype=torch.long))]
 
-    assert Sums(draw).p_value() == 1.0
+    assert ResidualSums(draw).p_value() == 1.0
 
 
 def test_it_sees_directions_hands_and_places() -> None:

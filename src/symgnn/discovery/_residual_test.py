@@ -64,7 +64,7 @@ def residual_test(
     draw = DRAWS[kind](pack, rows, small, generator)
     if draw is None:
         return None
-    test = Sums(draw, rows, pack.dimension)
+    test = ResidualSums(draw, rows, pack.dimension)
     return ResidualFinding(test.p_value(), test.visible_effect(residuals, slope))
 
 
@@ -83,7 +83,7 @@ def shrunk(residuals: Tensor) -> tuple[Tensor, float]:
     return residuals * factor, float(((width - 1) * factor + factor**3).mean()) / width
 
 
-class Sums:
+class ResidualSums:
     """Sums of products of the data, of copies that scale them, and of copies to compare with."""
 
     def __init__(self, draw: Draw, rows: TargetRows | None = None, dimension: int = 1) -> None:

@@ -288,7 +288,8 @@ def _finished(phi: MLP, hidden: Tensor, state: State) -> Tensor:
     """All of an MLP but its first and its last map; where derivatives by coordinates are recorded,
     such that they are fast to differentiate again.
     """
-    again = state.x.requires_grad and torch.is_grad_enabled() and policy().force_pass is None
-    if not again or compiling() or type(phi).finish is not MLP.finish:
+    if compiling() or not (state.x.requires_grad and torch.is_grad_enabled()):
+        return phi.finish(hidden)  # compiled code cannot read the policy
+    if policy().force_pass is not None or type(phi).finish is not MLP.finish:
         return phi.finish(hidden)
     return phi.finish(hidden, swish)
