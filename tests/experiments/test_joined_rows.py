@@ -14,7 +14,7 @@ from rich.console import Console
 from symgnn.experiments import EXPERIMENTS, run_experiment
 from symgnn.experiments._claims import Claim
 from symgnn.experiments._experiment import NetworkRow
-from symgnn.experiments._joined_rows import check_seeds, missing_seeds, with_joined
+from symgnn.experiments._joined_rows import check_seeds, missing_seeds, read_rows, with_joined
 from symgnn.experiments._merged_seeds import merged
 
 CURVES = np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.1], [0.9, 0.8, 0.7]])  # one for each seed
@@ -88,6 +88,15 @@ def test_networks_that_differ_are_not_merged() -> None:
     later["curve"]["test_epoch"] = [1, 2, 4]
     with pytest.raises(ValueError, match="differ in test_epoch"):
         merged(row_of(0), later, cell_of)
+
+
+def test_files_that_are_missing_or_damaged_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"--join: .*none.json is not there"):
+        read_rows(tmp_path / "none.json", {})
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text('{"rows": [')
+    with pytest.raises(ValueError, match=r"--join: .*damaged.json is no results.json"):
+        read_rows(damaged, {})
 
 
 def test_which_seeds_are_missing() -> None:

@@ -26,6 +26,8 @@ def read_rows(
     Returns:
         Its rows, each with the commit that it was run with and the seeds of its initialisations.
     """
+    if not file.exists():
+        raise ValueError(f"--join: {file} is not there; give a results.json of symgnn reproduce")
     found = read_json(file)
     if not isinstance(found, dict) or not isinstance(found.get("rows"), list):
         raise ValueError(f"--join: {file} is no results.json of symgnn reproduce; give one")
