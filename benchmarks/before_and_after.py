@@ -28,6 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BLOCKS = ("gn", "dgn", "sdgn", "agn", "combined", "cgn", "agn-separable")
 PEERS = ("schnet", "dimenet", "dimenet++", "egnn")
+#: A rate of dropout, as in the experiments on datasets, by the name of its cases.
+DROPPED = {f"{block} dropout": block for block in ("gn", "dgn", "agn")}
 
 
 def measured(function: Callable[[], object], seconds: float = 0.3) -> float:
@@ -67,8 +69,9 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
         widths = {} if batch.x is None else {"node_features": batch.x.shape[1]}
         if batch.edge_attr is not None:
             widths["edge_features"] = batch.edge_attr.shape[1]
-        for block in (*BLOCKS, *PEERS):
+        for case in (*BLOCKS, *PEERS, *DROPPED):
             torch.manual_seed(0)
+            block = DROPPED.get(case, case)
             data, options = batch.clone(), dict(widths)
             if block in PEERS:
                 options = {}
@@ -81,6 +84,8 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
             else:
                 options |= {"dimension": data.pos.shape[1], "aggregation": "sum", **plain}
                 options |= {"hidden": 32, "mlp_hidden": 64, "layers": 3}
+            if case in DROPPED:
+                options["dropout"] = 0.01
             model = build(block, outputs=1, **options)
             data.topology = model.topology(data)
             adam = torch.optim.Adam(model.parameters(), fused=True)
@@ -90,8 +95,8 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
                 model(data).square().mean().backward()
                 adam.step()
 
-            yield f"{shape} {block}", step
-            if block == "agn":
+            yield f"{shape} {case}", step
+            if case == "agn":
                 yield f"{shape} topology", lambda model=model, batch=batch: model.topology(batch)
     yield from potentials()
 

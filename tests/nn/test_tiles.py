@@ -28,13 +28,17 @@ def model(name: str = "agn", aggregation: str = "mean", **options) -> nn.Module:
 
 
 def both(monkeypatch: pytest.MonkeyPatch, run) -> tuple:
-    """What `run` gives with all angles at once, and in tiles of about 25 angles."""
+    """What `run` gives with all angles at once, and in tiles of about 25 angles; what is random is
+    the same in both.
+    """
     with using_policy(worth_tiles=2**60):
+        torch.manual_seed(2)
         whole = run()
     used = []
     original = tiles._hidden
     monkeypatch.setattr(tiles, "_hidden", lambda *a: used.append(1) or original(*a))
     with using_policy(worth_tiles=0, tile=400):
+        torch.manual_seed(2)
         cut = run()
     assert len(used) > 10
     return whole, cut
@@ -53,6 +57,20 @@ def close(whole: list[Tensor | None], cut: list[Tensor | None]) -> None:
 def test_values_and_two_derivatives(name, aggregation, psi, width, batch, monkeypatch) -> None:
     """The second width is that of the embeddings, whose last maps are then folded."""
     net = model(name, aggregation, coordinate_map=psi, mlp_hidden=width)
+    compare_derivatives(net, batch, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["agn", "agn-to-edges", "combined"])
+@pytest.mark.parametrize("aggregation", ["mean", "max"])
+@pytest.mark.parametrize("width", [16, 8])
+def test_dropout(name, aggregation, width, batch, monkeypatch) -> None:
+    net = model(name, aggregation, mlp_hidden=width, dropout=0.2).train()
+    assert not torch.equal(net(batch), net(batch))
+    compare_derivatives(net, batch, monkeypatch)
+
+
+def compare_derivatives(net: nn.Module, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values, first and second derivatives."""
 
     def run() -> list[Tensor | None]:
         data = batch.clone()
@@ -77,9 +95,9 @@ def test_residual_and_gate(batch, monkeypatch) -> None:
     close(*both(monkeypatch, run))
 
 
-@pytest.mark.parametrize("width", [16, 8])
-def test_forward_mode(width, batch, monkeypatch) -> None:
-    net = model("combined", mlp_hidden=width)
+@pytest.mark.parametrize(("width", "dropout"), [(16, 0.0), (8, 0.0), (16, 0.2), (8, 0.2)])
+def test_forward_mode(width, dropout, batch, monkeypatch) -> None:
+    net = model("combined", mlp_hidden=width, dropout=dropout)
     batch.topology = net.topology(batch)
 
     def energy(pos: Tensor) -> Tensor:
@@ -91,8 +109,9 @@ def test_forward_mode(width, batch, monkeypatch) -> None:
     close(*both(monkeypatch, lambda: [*torch.func.jvp(energy, (batch.pos,), (tangent,))]))
 
 
-def test_torch_func(batch, monkeypatch) -> None:
-    net = model()
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_torch_func(dropout, batch, monkeypatch) -> None:
+    net = model(dropout=dropout)
     batch.topology = net.topology(batch)
 
     def energy(pos: Tensor) -> Tensor:
@@ -101,15 +120,17 @@ def test_torch_func(batch, monkeypatch) -> None:
         return net(data).sum()
 
     several = torch.stack([batch.pos, 2 * batch.pos + 1, batch.pos + 0.1])
-    run = torch.vmap(torch.func.grad(energy))
+    run = torch.vmap(torch.func.grad(energy), randomness="different")
     close(*both(monkeypatch, lambda: [run(several)]))
 
 
-@pytest.mark.parametrize("width", [16, 8])
-def test_many_initialisations(width, batch, monkeypatch) -> None:
+@pytest.mark.parametrize(("width", "dropout"), [(16, 0.0), (8, 0.0), (16, 0.2), (8, 0.2)])
+def test_many_initialisations(width, dropout, batch, monkeypatch) -> None:
+    def make() -> nn.Module:
+        return model(outputs=len(batch.y), mlp_hidden=width, dropout=dropout)
+
     def run() -> list[Tensor]:
-        torch.manual_seed(2)
-        ensemble = Ensemble(lambda: model(outputs=len(batch.y), mlp_hidden=width), 3)
+        ensemble = Ensemble(make, 3)
         losses = train_ensemble(ensemble, batch, loss, 3)
         return [losses, *ensemble.parameters()]
 

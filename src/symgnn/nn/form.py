@@ -247,12 +247,18 @@ class MLP(Form):
         chain = self._chain
         return chain[-1] if len(chain) > 1 else None
 
-    def finish(self, hidden: Tensor, swish: Callable[[Tensor], Tensor] = F.silu) -> Tensor:
+    def finish(
+        self,
+        hidden: Tensor,
+        swish: Callable[[Tensor], Tensor] = F.silu,
+        dropout: Callable[[Tensor, float, bool], Tensor] = F.dropout,
+    ) -> Tensor:
         """Everything between the first and the last linear map, `[..., h] -> [..., h]`.
 
         Args:
             hidden: The results of the first map.
             swish: How the swish is computed.
+            dropout: How dropout is computed, of the values, the rate, and whether it is training.
         """
         chain = self._chain
         for number in range(1, len(chain)):
@@ -260,7 +266,7 @@ class MLP(Form):
                 hidden = chain[number - 1](hidden)
             hidden = swish(hidden)
             if self.dropout:
-                hidden = F.dropout(hidden, self.dropout, self.training)
+                hidden = dropout(hidden, self.dropout, self.training)
         return hidden
 
     def extra_repr(self) -> str:

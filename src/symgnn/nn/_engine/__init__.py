@@ -17,6 +17,7 @@
 | moments.py | sums over angles of product form; star_sums.py and ray_sums.py compute them |
 | narrow_sums.py | the same where nodes have few numbers, or all the same |
 | edge_stars.py | products of edges at a node |
+| sparse_dropout.py | dropout that draws the places of the zeros |
 | policy.py | the sizes from which tiles are used |
 | torch_private.py | all uses of non-public parts of PyTorch |
 """

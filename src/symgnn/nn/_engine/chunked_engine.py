@@ -15,7 +15,7 @@ from symgnn.nn._engine.first_half import Given, node_table, ray_table, unstacked
 from symgnn.nn._engine.parts import AngleParts, EdgeParts
 from symgnn.nn._engine.ray_inputs import compiling, on_rays, to_rays
 from symgnn.nn._engine.rows import assemble, linear, move
-from symgnn.nn._engine.unchunked_engine import UnchunkedEngine
+from symgnn.nn._engine.unchunked_engine import UnchunkedEngine, finished
 from symgnn.nn._engine.values import LazyValues
 from symgnn.nn.form import MLP
 from symgnn.nn.inputs import Input, Measure, Reduction
@@ -141,7 +141,7 @@ class ChunkedEngine(UnchunkedEngine):
             rays = rays if more is None else rays + more.rows(part.cut.rays)
             here = [(read(part), each) for read, each in zip(readers, maps, strict=True)]
             movement = part.pairs.both if plan.ends == 2 else part.pairs.first
-            hidden = phi.finish(assemble(unstacked(rays, len(phi.bias)), movement, here))
+            hidden = finished(phi, assemble(unstacked(rays, len(phi.bias)), movement, here))
             return hidden if fading is None else hidden * _angle_weights(fading, part)
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else len(phi.bias))
@@ -164,7 +164,7 @@ class ChunkedEngine(UnchunkedEngine):
                 hidden = table.rows(part.ends[::2] // 2)
             for read, each in zip(readers, maps, strict=True):
                 hidden = hidden + linear(read(part), each)
-            hidden = phi.finish(hidden)
+            hidden = finished(phi, hidden)
             return hidden if fading is None else hidden * fading(part)
 
         like = phi.bias.new_empty(0, phi.last.in_features if phi.last else width)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from symgnn.graphs import Movement, Part, Topology
 from symgnn.nn._engine.policy import policy
 from symgnn.nn._engine.rows import Product, assemble, assembled, bag, in_front, move
+from symgnn.nn._engine.sparse_dropout import drawn_zeros, mask_of, zeros_within
 from symgnn.nn._engine.torch_private import apply_function
 
 
@@ -39,18 +40,24 @@ def tiled(
     products: Sequence[Product],
     last: nn.Linear | None,
     keep: bool,
+    rate: float = 0.0,
 ) -> tuple[Tensor | None, Tensor]:
     """`s = swish(M rays + sum_k value_k map_k^T)` on the angles, and what is wanted of it:
 
     With `keep`, `last` of it `[A, o]`, or itself without `last`, else None; and its sum over the
     angles of each first ray `[R, h]`.
     `M` lifts the rays `[R, h]` to the angles that they begin; with `two`, the rays are `[2 R, h]`
-    and ray i adds row 2 i where it comes first and row 2 i + 1 where it comes second.
+    and ray i adds row 2 i where it comes first and row 2 i + 1 where it comes second. With a
+    `rate`, dropout follows the swish.
     """
     flat = [part for value, weight in products for part in (value.to(weight.dtype), weight)]
     weight, bias = (None, None) if last is None else (last.weight, last.bias)
-    size = max(policy().tile * torch.get_num_threads() // rays.shape[-1], 1)
-    return apply_function(_Tiled, _Tiles(topology, two, size, keep), rays, weight, bias, *flat)
+    width = rays.shape[-1]
+    size = max(policy().tile * torch.get_num_threads() // width, 1)
+    tiles, zeros = _Tiles(topology, two, size, keep, 1 / (1 - rate)), None
+    if rate:
+        zeros = drawn_zeros(rays, topology.num_angles * width, rate)
+    return apply_function(_Tiled, tiles, rays, weight, bias, zeros, *flat)
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class _Tiles:
     two: bool
     size: int
     keep: bool
+    scale: float  # of what dropout leaves
 
     def __iter__(self) -> Iterator[tuple[slice, slice, slice, Movement, Movement]]:
         """Of each tile: angles, rays, rows that rays add, how these are lifted, first rays."""
@@ -72,6 +80,26 @@ class _Tiles:
     def lift(self, part: Part) -> Movement:
         """From what rays add to the angles of a part."""
         return part.pairs.both if self.two else part.pairs.first
+
+    def drop(self, values: Tensor, zeros: Tensor | None, angles: slice) -> Tensor:
+        """Dropout of the values of a tile, in place."""
+        if zeros is not None:
+            places = _places(zeros, values, angles)
+            values.mul_(self.scale).view(-1).index_fill_(0, places, 0.0)
+        return values
+
+    def add_products(
+        self, to: Tensor, rows: Tensor, values: Tensor, zeros: Tensor | None, angles: slice
+    ) -> None:
+        """Add `rows^T values`, of the values of a tile after dropout."""
+        if zeros is None:
+            to.addmm_(rows.mT, values)
+            return
+        places, flat = _places(zeros, values, angles), values.view(-1)
+        dropped = flat[places]
+        flat.index_fill_(0, places, 0.0)
+        to.addmm_(rows.mT, values, alpha=self.scale)
+        flat.index_copy_(0, places, dropped)
 
     @property
     def whole(self) -> tuple[Movement, Movement]:
@@ -152,7 +180,12 @@ def _each(function: Callable[..., tuple], *given: Any) -> tuple:
 
 
 def _forward(
-    tiles: _Tiles, rays: Tensor, last: Tensor | None, bias: Tensor | None, *products: Tensor
+    tiles: _Tiles,
+    rays: Tensor,
+    last: Tensor | None,
+    bias: Tensor | None,
+    zeros: Tensor | None,
+    *products: Tensor,
 ) -> tuple[Tensor | None, Tensor]:
     topology = tiles.topology
     width = rays.shape[1] if last is None else last.shape[0]
@@ -160,6 +193,7 @@ def _forward(
     total = rays.new_empty(topology.num_rays, rays.shape[1])
     for angles, first, here, lift, of_first in tiles:
         swish = F.silu(_hidden(angles, rays[here], lift, products), inplace=True)
+        swish = tiles.drop(swish, zeros, angles)
         total[first] = bag(swish, of_first.T)
         if rows is not None:
             if last is None:
@@ -185,14 +219,15 @@ def _backward(
     rays: Tensor,
     last: Tensor | None,
     bias: Tensor | None,
+    zeros: Tensor | None,
     *products: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `rays`, `last`, `bias` and the products, if needed."""
+    """The gradients of `rays`, `last`, `bias`, the zeros (none) and the products, if needed."""
     of_rays = torch.empty_like(rays)
     of_last = None if last is None or of_rows is None else torch.zeros_like(last)
     of_products = [
         None if not need else torch.zeros_like(p) if k % 2 else torch.empty_like(p)
-        for k, (p, need) in enumerate(zip(products, needed[3:], strict=True))
+        for k, (p, need) in enumerate(zip(products, needed[4:], strict=True))
     ]
     one = rays.new_ones(())
     for angles, first, here, lift, of_first in tiles:
@@ -204,12 +239,13 @@ def _backward(
         if of_rows is not None and last is None:
             grad += of_rows[angles]
         if of_last is None or of_rows is None or last is None:
-            grad = torch.ops.aten.silu_backward(grad, hidden)
+            grad = torch.ops.aten.silu_backward(tiles.drop(grad, zeros, angles), hidden)
         else:
             sigmoid = torch.sigmoid(hidden)
             swish = hidden.mul_(sigmoid)
-            of_last.addmm_(of_rows[angles].mT, swish)
-            grad.addmm_(of_rows[angles], last).mul_(swish.lerp_(one, sigmoid))
+            tiles.add_products(of_last, of_rows[angles], swish, zeros, angles)
+            of_swish = tiles.drop(grad.addmm_(of_rows[angles], last), zeros, angles)
+            grad = of_swish.mul_(swish.lerp_(one, sigmoid))
         of_rays[here] = bag(grad, lift.T)
         for k in range(0, len(products), 2):
             of_value, of_weight = of_products[k], of_products[k + 1]
@@ -218,7 +254,7 @@ def _backward(
             if of_weight is not None:
                 of_weight.addmm_(grad.mT, products[k][angles])
     of_bias = None if bias is None or of_rows is None else of_rows.sum(0)
-    return of_rays, of_last, of_bias, *of_products
+    return of_rays, of_last, of_bias, None, *of_products
 
 
 def _backward_with_graph(
@@ -229,6 +265,7 @@ def _backward_with_graph(
     rays: Tensor,
     last: Tensor | None,
     bias: Tensor | None,
+    zeros: Tensor | None,
     *products: Tensor,
 ) -> tuple[Tensor | None, ...]:
     """As :func:`_backward`, all angles at once."""
@@ -236,29 +273,35 @@ def _backward_with_graph(
     hidden = assemble(rays, lift, list(zip(products[::2], products[1::2], strict=True)))
     grad = torch.zeros_like(hidden) if of_total is None else move(of_total, of_first)
     of_last = of_bias = None
+    mask = None if zeros is None else mask_of(zeros, hidden, tiles.scale)
     if of_rows is not None and last is None:
         grad = grad + of_rows
     elif of_rows is not None and last is not None:
         grad = grad + of_rows @ last
-        of_last = of_rows.mT @ F.silu(hidden)
+        of_last = of_rows.mT @ _masked(F.silu(hidden), mask)
         of_bias = None if bias is None else of_rows.sum(0)
-    grad = grad * _slope(hidden)
+    grad = _masked(grad, mask) * _slope(hidden)
     of_products: list[Tensor | None] = []
     for k in range(0, len(products), 2):
-        of_products.append(grad @ products[k + 1] if needed[3 + k] else None)
-        of_products.append(grad.mT @ products[k] if needed[4 + k] else None)
-    return move(grad, lift.T), of_last, of_bias, *of_products
+        of_products.append(grad @ products[k + 1] if needed[4 + k] else None)
+        of_products.append(grad.mT @ products[k] if needed[5 + k] else None)
+    return move(grad, lift.T), of_last, of_bias, None, *of_products
 
 
 def _tangent(
-    tiles: _Tiles, rays: Tensor, last: Tensor | None, bias: Tensor | None, *rest: Any
+    tiles: _Tiles,
+    rays: Tensor,
+    last: Tensor | None,
+    bias: Tensor | None,
+    zeros: Tensor | None,
+    *rest: Any,
 ) -> tuple[Tensor | None, Tensor]:
     """The derivative of both results; `rest` are the products, then the tangents of all."""
-    count = (len(rest) - 3) // 2
-    products, (of_rays, of_last, of_bias), of_products = (
+    count = (len(rest) - 4) // 2
+    products, (of_rays, of_last, of_bias, _), of_products = (
         rest[:count],
-        rest[count : count + 3],
-        rest[count + 3 :],
+        rest[count : count + 4],
+        rest[count + 4 :],
     )
     lift, of_first = tiles.whole
     hidden = assemble(rays, lift, list(zip(products[::2], products[1::2], strict=True)))
@@ -268,13 +311,23 @@ def _tangent(
             change = change + of_products[k] @ products[k + 1].mT
         if of_products[k + 1] is not None:
             change = change + products[k] @ of_products[k + 1].mT
-    change = change * _slope(hidden)
+    mask = None if zeros is None else mask_of(zeros, hidden, tiles.scale)
+    change = _masked(change * _slope(hidden), mask)
     total = move(change, of_first.T)
     if last is None:
         return change if tiles.keep else None, total
     rows = change @ last.mT
-    rows = rows if of_last is None else rows + F.silu(hidden) @ of_last.mT
+    rows = rows if of_last is None else rows + _masked(F.silu(hidden), mask) @ of_last.mT
     return rows if of_bias is None else rows + of_bias, total
+
+
+def _places(zeros: Tensor, values: Tensor, angles: slice) -> Tensor:
+    """The zeros of dropout among the values of a tile, numbered from its first."""
+    return zeros_within(zeros, values.numel(), angles.start * values.shape[1])
+
+
+def _masked(values: Tensor, mask: Tensor | None) -> Tensor:
+    return values if mask is None else values * mask
 
 
 def _slope(hidden: Tensor) -> Tensor:

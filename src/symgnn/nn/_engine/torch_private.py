@@ -40,8 +40,13 @@ def is_recorded(value: Tensor) -> bool:
     return (
         torch.compiler.is_compiling()
         or torch._C._functorch.is_functorch_wrapped_tensor(value)
-        or get_proxy_mode() is not None
+        or is_proxied()
     )
+
+
+def is_proxied() -> bool:
+    """Whether operations are recorded as a list, to be done again later."""
+    return get_proxy_mode() is not None
 
 
 def may_branch_on_values(value: Tensor) -> bool:
@@ -56,7 +61,7 @@ def left_to_torch() -> tuple[bool, bool]:
     if torch.compiler.is_compiling():
         return True, False
     transform = torch._C._functorch.peek_interpreter_stack()
-    recorded = get_proxy_mode() is not None
+    recorded = is_proxied()
     derivative = transform is not None and transform.key() != TransformType.Vmap
     return recorded or transform is not None, derivative
 

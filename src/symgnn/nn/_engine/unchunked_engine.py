@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from symgnn.graphs import Movement
@@ -33,6 +34,7 @@ from symgnn.nn._engine.ray_inputs import (
     to_rays,
 )
 from symgnn.nn._engine.rows import few, move
+from symgnn.nn._engine.sparse_dropout import draws_gaps, dropout
 from symgnn.nn._engine.swish import swish
 from symgnn.nn._engine.tiles import tiled, worth_tiles
 from symgnn.nn._engine.torch_private import transforms
@@ -100,14 +102,14 @@ class UnchunkedEngine(Reference):
             given, weight = self._given(update, state), self.weights(update, state)
             return forces.angles(update, topology, rows_below(given), given.own, weight)
         if plan.concatenates and few(phi.bias, topology.size(update.domain)):
-            hidden = _finished(phi, self._concatenated(update, state), state)
+            hidden = finished(phi, self._concatenated(update, state), state)
             hidden = self._faded(hidden, update, state)
             return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read)
         given = self._given(update, state)
         folds = plan.folds and not torch.is_autocast_enabled(given.bias.device.type)
         if plan.tiles and self._worth_tiles(update, state, given):
             return self._tiled(update, given, folds)
-        hidden = _finished(phi, first_half(given), state)
+        hidden = finished(phi, first_half(given), state)
         hidden = self._faded(hidden, update, state)
         return LazyValues(topology, update.domain, hidden, phi.last, plan.rows_read, folds)
 
@@ -180,7 +182,7 @@ class UnchunkedEngine(Reference):
         """Whether there is a way in tiles, and it is worth it."""
         phi, topology = cast(MLP, update.phi), state.topology
         if (
-            (phi.dropout and update.training)
+            (phi.dropout and phi.training and not draws_gaps(given.bias, phi.dropout))
             or given.bias.device.type != "cpu"
             or torch.compiler.is_compiling()
             or torch.is_autocast_enabled("cpu")
@@ -192,11 +194,11 @@ class UnchunkedEngine(Reference):
         return any(worth_tiles(each, topology.num_angles, hidden) for each in (given.bias, state.x))
 
     def _tiled(self, update: Update, given: Given, folds: bool) -> Values:
-        plan, topology, last = update.plan, given.topology, cast(MLP, update.phi).last
+        plan, topology, phi = update.plan, given.topology, cast(MLP, update.phi)
+        last, rate = phi.last, phi.dropout if phi.training else 0.0
         applied = last if plan.rows_read and not folds else None
-        rows, rays = tiled(
-            topology, plan.ends == 2, rows_below(given), given.own, applied, keep=plan.rows_read
-        )
+        rays, two = rows_below(given), plan.ends == 2
+        rows, rays = tiled(topology, two, rays, given.own, applied, plan.rows_read, rate)
         hidden, rows = (rows, None) if folds else (None, rows)
         return LazyValues(topology, "angle", hidden, last, False, folds, rays, rows)
 
@@ -284,12 +286,14 @@ class UnchunkedEngine(Reference):
         return "fast"
 
 
-def _finished(phi: MLP, hidden: Tensor, state: State) -> Tensor:
-    """All of an MLP but its first and its last map; where derivatives by coordinates are recorded,
-    such that they are fast to differentiate again.
+def finished(phi: MLP, hidden: Tensor, state: State | None = None) -> Tensor:
+    """All of an MLP but its first and its last map; where derivatives by the coordinates of a state
+    are recorded, such that they are fast to differentiate again.
     """
-    if compiling() or not (state.x.requires_grad and torch.is_grad_enabled()):
-        return phi.finish(hidden)  # compiled code cannot read the policy
-    if policy().force_pass is not None or type(phi).finish is not MLP.finish:
+    if type(phi).finish is not MLP.finish:
         return phi.finish(hidden)
-    return phi.finish(hidden, swish)
+    if compiling():  # compiled code cannot read the policy
+        return phi.finish(hidden, dropout=dropout)
+    recorded = state is not None and state.x.requires_grad and torch.is_grad_enabled()
+    again = recorded and policy().force_pass is None
+    return phi.finish(hidden, swish if again else F.silu, dropout)
