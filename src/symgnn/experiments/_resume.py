@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from symgnn.experiments._engines import Part, RowEngine
+from symgnn.progress import ProgressLines
 from symgnn.store import code, environment, read_json, write_json
 from symgnn.train._bar import bar
 
@@ -48,12 +49,16 @@ def run_parts(
         if isinstance(saved, dict) and saved.get("settings") == stamps[name]:
             results[name] = saved["result"]
     missing = {name: part for name, part in parts.items() if name not in results}
+    total = len(missing) * epochs
+    in_log = ProgressLines("epochs", console.print)
     with bar(console) as shown:
-        task = shown.add_task("", total=len(missing) * epochs)
+        task = shown.add_task("", total=total)
 
         def show(done: int) -> None:
             text = f"{len(results)} of {len(parts)} done"
             shown.update(task, completed=done, description=text)
+            if not console.is_terminal:
+                in_log(done, total)
 
         for name, result in engine.run(missing, show) if missing else ():
             results[name] = {**result, "commit": stamps[name]["commit"]}
