@@ -7,7 +7,7 @@ from torch_geometric.data import Batch
 
 import symgnn
 from helpers import train_ensemble
-from symgnn.nn._engine import tiles
+from symgnn.nn._engine import tile_passes, tiles
 from symgnn.nn._engine.policy import Policy, using_policy
 from symgnn.train import Ensemble
 
@@ -35,8 +35,8 @@ def both(monkeypatch: pytest.MonkeyPatch, run) -> tuple:
         torch.manual_seed(2)
         whole = run()
     used = []
-    original = tiles._hidden
-    monkeypatch.setattr(tiles, "_hidden", lambda *a: used.append(1) or original(*a))
+    original = tile_passes._hidden
+    monkeypatch.setattr(tile_passes, "_hidden", lambda *a: used.append(1) or original(*a))
     with using_policy(worth_tiles=0, tile=400):
         torch.manual_seed(2)
         cut = run()

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from symgnn.nn.build import ARCHITECTURES, PEERS, build
+from symgnn.nn.architectures import ARCHITECTURES
+from symgnn.nn.build import build
+from symgnn.nn.peers import PEERS
 from symgnn.train import _run_data as run_data
 from symgnn.train._config import Config, read_config, resolve
 

@@ -20,7 +20,7 @@ from symgnn.experiments._claims import Claim, Goal
 from symgnn.experiments._experiment import EVERY_EPOCH, Experiment, Protocol, rows_of_blocks
 from symgnn.experiments._nbody_protocol import NBODY
 from symgnn.experiments._qm9_peers import QM9_PEERS
-from symgnn.nn.build import MOVEMENTS
+from symgnn.nn.named_networks import MOVEMENTS
 
 _BENCHMARK = {"hidden": 64, "mlp_hidden": 64, "aggregation": "sum", "dropout": 0.01}
 _QM9 = {

@@ -17,7 +17,7 @@ from symgnn.nn.architectures import (
 )
 from symgnn.nn.averaging import averages
 from symgnn.nn.block import Block
-from symgnn.nn.build import COORDINATE_MAPS, build
+from symgnn.nn.build import build
 from symgnn.nn.conformal_field import ConformalField
 from symgnn.nn.conv import AGNConv, CGNConv, CombinedConv, Conv, DGNConv, GNConv, SDGNConv
 from symgnn.nn.coordinate_maps import CoordinateMap, Rigid, Scale, Shift
@@ -28,6 +28,7 @@ from symgnn.nn.inputs import Applied, Input, Measure, Operator, initial, reduce
 from symgnn.nn.isometric import Isometric
 from symgnn.nn.linear_maps import LinearMap, Mirror
 from symgnn.nn.model import Model
+from symgnn.nn.named_networks import COORDINATE_MAPS
 from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.part_maps import OTHER_MAPS, PartSum
 from symgnn.nn.peers import FORMULAS, PEERS

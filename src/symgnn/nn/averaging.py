@@ -11,8 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from symgnn.graphs import Topology
-from symgnn.nn.build import network_named
 from symgnn.nn.inputs import Measure, d2, kappa, position, theta
+from symgnn.nn.named_networks import network_named
 from symgnn.nn.spec import Network, Spec
 from symgnn.nn.standardising import FEATURES, TERMS, Averages, Moments, measures_read
 from symgnn.nn.state import measure, start

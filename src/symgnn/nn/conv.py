@@ -14,16 +14,11 @@ from symgnn.graphs.checks import check_positions
 from symgnn.nn._engine.engine import engine_of
 from symgnn.nn.architectures import AGN, CGN, COMBINED, DGN, GN, SDGN
 from symgnn.nn.block import Block, symmetry_of
-from symgnn.nn.build import (
-    aggregations,
-    coordinate_map_of,
-    spec_of,
-    widths_of,
-)
 from symgnn.nn.coordinate_maps import CoordinateMap
 from symgnn.nn.feature_checks import check_dimension, check_features, check_velocity
 from symgnn.nn.form import Width
 from symgnn.nn.inputs import DOMAIN_OF
+from symgnn.nn.named_networks import aggregations, coordinate_map_of, spec_of, widths_of
 from symgnn.nn.parameters import InputModules, reset_parts
 from symgnn.nn.spec import Spec, check_inputs, first_sizes, inputs_read
 from symgnn.nn.state import Reference, start

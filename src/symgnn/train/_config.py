@@ -18,7 +18,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from symgnn._argument_checks import check_count, suggestion
-from symgnn.nn.build import BUILD_OPTIONS, DEEP, build, network_named
+from symgnn.nn.build import BUILD_OPTIONS, DEEP, build
+from symgnn.nn.named_networks import network_named
 from symgnn.nn.peers import PEERS
 from symgnn.nn.spec import Network
 from symgnn.nn.variants import variant_options
@@ -184,7 +185,7 @@ def check_model(given: Mapping[str, Any]) -> dict[str, Any]:
     check_keys("model", model, [*known, "block"])
     with in_section("model", [*known, "block"], architecture="block"):
         options = {key: model[key] for key in own if key in model}
-        network = network_named(block, options, dimension=3)
+        network = network_named(block, options, dimension=3, others=BUILD_OPTIONS)
         # a task that needs nothing of the data, where the network has one
         task = next((t for t in ("graph", "node", "edge") if t in network.readout), "coordinates")
         task = "node-vectors" if "rays" in model else task

@@ -7,7 +7,7 @@ import inspect
 from torch import Tensor
 from torch_geometric.data import Data
 
-from symgnn.nn.build import count_of_types, network_named
+from symgnn.nn.named_networks import count_of_types, network_named
 from symgnn.nn.node_types import ATOMS, TypeColumns
 from symgnn.nn.peers import PEERS
 from symgnn.train._config import Config

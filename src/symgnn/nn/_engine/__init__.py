@@ -12,7 +12,7 @@
 | parts.py | values of which only a part is in memory at once |
 | rows.py | gathering and summing rows between domains |
 | chunks.py | computation in parts that are recomputed in the backward pass |
-| tiles.py | an angle update in pieces that fit into the processor's cache |
+| tiles.py | an angle update in pieces that fit into the cache; tile_passes.py computes them |
 | grid_products.py | sums over angles as matrix products |
 | moments.py | sums over angles of product form; star_sums.py and ray_sums.py compute them |
 | narrow_sums.py | the same where nodes have few numbers, or all the same |
