@@ -9,7 +9,8 @@ a kind is kept if no target without noise changes by more than 1e-6 of the devia
 go with the map). A verdict is right if it is that; a case is blind if the advised network keeps a
 kind that the target does not, or if a kind that matters is called kept.
 
-All cases are drawn with seed 14; seeds 0 to 13 were used to mend the method.
+All cases are drawn with seed 15; seeds 0 to 14 and 30 to 35 were used to mend the method. An earlier run
+(seed 14, 25 of the cases, attacks-second.json) had no test of residuals for translations and dilations.
 
 Criterion. No case is blind. Undecided verdicts are counted, and kinds called broken that are kept;
 there is no criterion for them.
@@ -499,7 +500,7 @@ def main(path: Path, names: list[str]) -> None:
     for name in names or CASES:
         if name in rows:
             continue
-        row = rows[name] = judged(name, seed=14)
+        row = rows[name] = judged(name, seed=15)
         told = {k: row[k] for k in ("called_kept", "blind", "undecided", "too_little")}
         print(
             f"{name}: {len(row['right'])} of {len(row['truth'])}, R2 {row['explained']:.2f}, "

@@ -80,6 +80,10 @@ def test_it_sees_directions_hands_and_places() -> None:
                 a, b, c, d = graph.pos[graph.edge_index[0, :4]]
                 sides = torch.linalg.cross(b - a, c - b), torch.linalg.cross(c - b, d - c)
                 signal = sides[0] @ sides[1] / (sides[0].norm() * sides[1].norm())
+            elif kind == "translation":
+                signal = graph.pos[:, 1].mean()
+            elif kind == "dilation":
+                signal = (graph.pos - graph.pos.mean(0)).square().sum(1).mean().log()
             else:
                 far = (graph.pos - graph.pos.mean(0)).norm(dim=1)
                 signal = far[0] - far[5]

@@ -131,6 +131,7 @@ def judge(
     unseen = nothing_added and signal[0] < EXPLAINED_BY_GRAPHS
     residuals = residuals or {}
     doubted = holm({k: each.p_value for k, each in residuals.items() if own.get(k) == "kept"})
+    displaced = _displaced(residuals, doubted)
     out_of_time, dependent, unclear = set(), set(), set()
     unexplained = min(float(loss.mean()) for loss in losses.values())
     most_hidden = SHARE * (float(losses[blind].mean()) - unexplained)
@@ -142,7 +143,7 @@ def judge(
         if known == "kept" and hidden > most_hidden:
             own[kind] = "undecided"
             unclear.add(kind)
-        if doubted.get(kind, 1.0) <= RESIDUAL_LEVEL:
+        if doubted.get(kind, 1.0) <= RESIDUAL_LEVEL or (known == "kept" and kind in displaced):
             own[kind] = "undecided"
             dependent.add(kind)
         if (known == "kept" and not joined) or (known == "broken" and kind in late):
@@ -185,6 +186,14 @@ def judge(
             spread=spread.get(kind),
         )
     return verdicts
+
+
+def _displaced(residuals: Mapping[str, ResidualFinding], doubted: Mapping[str, float]) -> set[str]:
+    """Kinds that move places too, which matter perhaps, but whose own test leaves them alone."""
+    if doubted.get("translation", 1.0) > RESIDUAL_LEVEL:
+        return set()
+    moved = {kind for kind, found in residuals.items() if found.about_origin}
+    return {"rotation", "reflection", "dilation"} - moved
 
 
 def _knock_out_of(rung: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -12,24 +13,11 @@ from torch import Generator, Tensor
 from symgnn.discovery._channels import CHANNELS, handedness
 from symgnn.discovery._even_draws import Bridges, random_rotations, shuffled
 from symgnn.discovery._packing import Pack
+from symgnn.discovery._residual_products import Draw, Products, one_group, with_one
 from symgnn.discovery._target_rows import TargetRows
 
 #: Random functions of coordinates, and of dihedral angles.
 FUNCTIONS, DIHEDRAL_FUNCTIONS = 32, 24
-
-
-class Products(NamedTuple):
-    """Numbers `[M, a]` and `[M, b]`: the sums over M of their products are judged."""
-
-    one: Tensor  # residuals
-    other: Tensor  # functions
-    group: Tensor  # [b]: functions with the same number are judged together
-    row: Tensor | None = None  # [M], the row of the targets; None where no effect is to be told
-    weight: Tensor | None = None  # [M], of the functions in the mean over the row
-
-
-#: Of the data (False) or of a new copy (True).
-Draw = Callable[[bool], list[Products]]
 
 
 class _Elements(NamedTuple):
@@ -62,16 +50,18 @@ def _elements(pack: Pack, rows: TargetRows) -> _Elements:
     return _Elements(number, ones, rays, torch.cat([pack.nodes[one], pack.nodes[other]], 1))
 
 
-def _together(columns: int) -> Tensor:
-    return torch.zeros(columns, dtype=torch.long)
+def rotated(
+    p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator, *, origin: bool = False
+) -> Draw:
+    """Sums, squares and random functions of coordinates; of vectors also constant fields.
 
-
-def _with_one(features: Tensor) -> Tensor:
-    return torch.cat([torch.ones(len(features), 1, dtype=torch.float64), features], 1)
-
-
-def rotated(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator) -> Draw:
-    """Sums, squares and random functions of coordinates; of vectors also constant fields."""
+    Args:
+        p: The graphs.
+        rows: Their targets.
+        residuals: Of these.
+        generator: Of the rotations.
+        origin: Whether these are about the origin, so that places turn too, or about centroids.
+    """
     row, weight, vectors, features = _elements(p, rows)
     graph = rows.graph[row]
     weighted = residuals[row] * weight.unsqueeze(1)
@@ -80,31 +70,49 @@ def rotated(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator) 
     of_features = torch.randn(features.shape[1], FUNCTIONS, generator=generator).double()
     phase = 6.3 * torch.rand(FUNCTIONS, generator=generator, dtype=torch.float64)
     known = features @ of_features / max(features.shape[1], 1) ** 0.5 + phase
-    beside = _with_one(features)
+    beside = with_one(features)
     upper = torch.triu_indices(width, width)
     each = torch.arange(beside.shape[1])
+    places = _places(p, origin)
+    n = p.dimension
 
     def draw(copy: bool) -> list[Products]:
-        x, r = vectors, weighted
+        x, r, place = vectors, weighted, places
         if copy:
-            q = random_rotations(p.size, p.dimension, generator)[graph]
+            turns = random_rotations(p.size, n, generator)
+            q = turns[graph]
             x = torch.einsum("mab,mvb->mva", q, x)
+            place = torch.einsum("gab,gvb->gva", turns, places)
             if rows.vectors:
-                r = torch.einsum("mab,mvb->mva", q, r.view(len(r), -1, p.dimension)).flatten(1)
+                r = torch.einsum("mab,mvb->mva", q, r.view(len(r), -1, n)).flatten(1)
         flat = x.flatten(1)
         linear = (beside.unsqueeze(2) * flat.unsqueeze(1)).flatten(1)
         square = flat[:, upper[0]] * flat[:, upper[1]]
         random = torch.cos(flat @ mix + known)
         found = [
             Products(r, linear, each.repeat_interleave(width), row, weight),
-            Products(r, square, _together(square.shape[1]), row, weight),
-            Products(r, random, _together(FUNCTIONS)),
+            Products(r, square, one_group(square.shape[1]), row, weight),
+            Products(r, random, one_group(FUNCTIONS)),
         ]
         if rows.vectors:
             found.append(Products(r, beside, each, row, weight))
+        if place.shape[1]:
+            of_graph = place.flatten(1)[graph]
+            linear = (beside.unsqueeze(2) * of_graph.unsqueeze(1)).flatten(1)
+            square = of_graph.unsqueeze(2) * of_graph.unsqueeze(1)
+            found += [
+                Products(r, linear, each.repeat_interleave(n)),
+                Products(r, square.flatten(1), one_group(n * n)),
+            ]
         return found
 
     return draw
+
+
+def _places(p: Pack, origin: bool) -> Tensor:
+    """The place of each graph over a typical distance, `[G, 1, n]`; none about the centroid."""
+    place = p.mean(p.pos).unsqueeze(1)
+    return place / place.square().mean().sqrt().clamp(min=1e-300) if origin else place[:, :0]
 
 
 def mirrored(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator) -> Draw | None:
@@ -124,7 +132,7 @@ def mirrored(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator)
         if copy:
             signs = torch.randint(2, (p.size,), generator=generator).double() * 2 - 1
         r = residuals * signs[rows.graph].unsqueeze(1)
-        return [Products(r, part, _together(part.shape[1])) for part in parts]
+        return [Products(r, part, one_group(part.shape[1])) for part in parts]
 
     return draw
 
@@ -136,7 +144,7 @@ def reordered(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator
     if rows.vectors:  # components along the vectors of the node, which no rotation changes
         each = weighted.view(len(weighted), -1, p.dimension)
         weighted = torch.einsum("mwa,mva->mwv", each, vectors).flatten(1)
-    beside = torch.cat([_with_one(features), vectors.norm(dim=2)], 1)
+    beside = torch.cat([with_one(features), vectors.norm(dim=2)], 1)
     if rows.place == "graph":
         chosen = torch.zeros(p.size, dtype=torch.bool)
         chosen[rows.graph] = True
@@ -176,20 +184,22 @@ def twisted(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator) 
         part = CHANNELS["dihedrals"].measure(replace(p, pos=pos))[1]
         place = part.owners[0] if local else part.graph
         cosine = part.values[:, :1]
-        beside = _with_one(part.features)
+        beside = with_one(part.features)
         single = means(torch.cat([cosine * beside, cosine.square() * beside], 1), place)
         random = torch.cos(part.values * part.values.new_tensor([2.0, 1.0, 1.0]) @ mix + phase)
         return [
             Products(residuals, single, torch.arange(beside.shape[1]).repeat(2), row, weight),
-            Products(residuals, means(random, place), _together(DIHEDRAL_FUNCTIONS)),
+            Products(residuals, means(random, place), one_group(DIHEDRAL_FUNCTIONS)),
         ]
 
     return draw
 
 
-DRAWS: dict[str, Callable[[Pack, TargetRows, Tensor, Generator], Draw | None]] = {
+#: The draws of this module, of compact groups, by their names.
+EVEN_DRAWS: dict[str, Callable[[Pack, TargetRows, Tensor, Generator], Draw | None]] = {
     "permutation": reordered,
     "rotation": rotated,
+    "rotation about the origin": partial(rotated, origin=True),
     "reflection": mirrored,
     "torsion": twisted,
 }

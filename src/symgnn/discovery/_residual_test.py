@@ -13,7 +13,8 @@ most powerful statistic. Sums of one function (its components, and those of the 
 judged together, and the function that is most surprising decides. Large residuals are shrunk, by
 their size alone, which no transformation changes: a few of them would hide a small effect.
 
-The groups are compact: rotations about the centroid, reflections, permutations, torsions.
+The groups are compact: rotations, reflections, permutations, torsions. Of translations and
+dilations, which are not, places and sizes are exchanged among the graphs (`_exchange_draws`).
 """
 
 from __future__ import annotations
@@ -25,12 +26,18 @@ import torch
 from torch import Tensor
 
 from symgnn.discovery._deciding import RESIDUAL_LEVEL
+from symgnn.discovery._exchange_draws import EXCHANGES
 from symgnn.discovery._packing import Pack
-from symgnn.discovery._residual_draws import DRAWS, Draw, Products
+from symgnn.discovery._residual_draws import EVEN_DRAWS
+from symgnn.discovery._residual_products import Draw, Products
 from symgnn.discovery._target_rows import TargetRows
 
-#: The kinds that are tested.
-TESTED = tuple(DRAWS)
+DRAWS = {**EVEN_DRAWS, **EXCHANGES}
+#: Ends the name of a kind whose maps are taken about the origin, so that they move the places of
+#: the graphs too, where they are else taken about the centroids.
+ABOUT_ORIGIN = " about the origin"
+#: The kinds that are tested. The others come after translations, which tell whether places matter.
+TESTED = ("translation", "permutation", "rotation", "reflection", "torsion", "dilation")
 #: Copies that scale the statistic, and at most so many that it is compared with; the comparison
 #: ends sooner when so many copies are as large as the data (Besag and Clifford's sequential test).
 PILOT, COPIES, ENOUGH = 100, 999, 10
@@ -45,10 +52,16 @@ class ResidualFinding(NamedTuple):
 
     p_value: float  # that they do not depend on it
     visible: float | None  # share of the variance of the targets; see `visible_effect`
+    about_origin: bool = False  # whether the places of the graphs were moved too
 
 
 def residual_test(
-    kind: str, pack: Pack, rows: TargetRows, residuals: Tensor, seed: int
+    kind: str,
+    pack: Pack,
+    rows: TargetRows,
+    residuals: Tensor,
+    seed: int,
+    about_origin: bool = False,
 ) -> ResidualFinding | None:
     """The p-value that residuals do not depend on a kind; None where there is no test.
 
@@ -58,14 +71,16 @@ def residual_test(
         rows: Their targets.
         residuals: Of a rung that keeps the kind, on held-out graphs, `[R, t]`.
         seed: Of copies and functions.
+        about_origin: Of rotations and dilations: whether the places of graphs go with the map.
     """
     generator = torch.Generator().manual_seed(9_000 + seed)
     small, slope = shrunk(residuals)
-    draw = DRAWS[kind](pack, rows, small, generator)
+    draw = DRAWS[kind + ABOUT_ORIGIN * about_origin](pack, rows, small, generator)
     if draw is None:
         return None
     test = ResidualSums(draw, rows, pack.dimension)
-    return ResidualFinding(test.p_value(), test.visible_effect(residuals, slope))
+    visible = test.visible_effect(residuals, slope)
+    return ResidualFinding(test.p_value(), visible, about_origin)
 
 
 def shrunk(residuals: Tensor) -> tuple[Tensor, float]:

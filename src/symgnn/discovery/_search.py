@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from symgnn.data import Task
 from symgnn.discovery._choosing_networks import advised, candidates
-from symgnn.discovery._deciding import MARGIN, NEGLIGIBLE, RESIDUAL_LEVEL, best_of, compare
+from symgnn.discovery._deciding import MARGIN, NEGLIGIBLE, best_of, compare
 from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._even_draws import Bridges
 from symgnn.discovery._input_warnings import input_warnings, limits
@@ -22,18 +22,20 @@ from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._pose import PoseFinding, pose_shortcut
-from symgnn.discovery._residual_test import TESTED, ResidualFinding, residual_test
+from symgnn.discovery._residual_steps import ResidualSteps
+from symgnn.discovery._residual_test import (
+    TESTED,
+    ResidualFinding,
+)
 from symgnn.discovery._spread import COMPACT, SpreadFinding, randomisation_test, spread_of
 from symgnn.discovery._stage_store import StageStore
-from symgnn.discovery._target_rows import TargetRows, rows_of_each, target_rows
+from symgnn.discovery._target_rows import TargetRows, target_rows
 from symgnn.discovery._variation_test import ISOMETRIES, variation_test
 from symgnn.discovery._vector_rungs import VECTOR_RUNGS, turned, vector_residuals
 from symgnn.geometry import PERMUTATIONS, Symmetry
 
 #: What may be asked beside the targets.
 QUESTIONS = ("inputs", "pose", "checks")
-#: Where targets have more rows than are fitted, residuals are tested on so many times as many.
-MORE_ROWS = 3
 
 
 class Search:
@@ -64,7 +66,9 @@ class Search:
         self.losses: dict[str, Tensor] = {}
         self.cache: dict[str, Tensor] = {}
         self.tested = [kind for kind in TESTED if kind in self.kinds]
-        steps = 2 * len(self.symmetries) + (0 if self.rows.vectors else 1) + 2 * len(self.tested)
+        compact = [kind for kind in self.tested if kind in COMPACT]
+        steps = 2 * len(self.symmetries) + (0 if self.rows.vectors else 1)
+        steps += len(self.tested) + len(compact)
         store.total = steps + 2 * len(self.kinds) + 1 + len(ISOMETRIES)
 
     def report(self) -> DiscoveryReport:
@@ -86,7 +90,7 @@ class Search:
         seen = [kind for kind in self.kinds if whole and kind not in self.symmetries[best]]
         rivals = self._rivals(best) if whole else []
         self._knock_out([kind for kind in seen if kind in ERASING], rivals, knocked)
-        residuals = {kind: self._tested(kind) for kind in self.tested} if whole else {}
+        residuals = ResidualSteps(self).findings(best) if whole else {}
         joined = joined and None not in residuals.values()
         findings: dict[str, SpreadFinding | None] = {}
         if "inputs" in self.questions:
@@ -176,10 +180,10 @@ class Search:
         self, name: str, packed: Pack, rows: TargetRows, cache: dict[str, Tensor]
     ) -> list[float]:
         """The mean squared error of each graph, over the variance of the targets."""
-        found = self._residuals(name, packed, rows, cache)
+        found = self.residuals_of(name, packed, rows, cache)
         return rows.per_graph(found.square().mean(1)).tolist()
 
-    def _residuals(
+    def residuals_of(
         self,
         name: str,
         packed: Pack,
@@ -253,45 +257,17 @@ class Search:
         cache: dict[str, Tensor] = {}
         return {name: self._fitted(name, packed, rows, cache) for name in seeing}
 
-    def _even(self, kind: str) -> list[float] | None:
+    def even(self, kind: str) -> list[float] | None:
         """The p-value that inputs are spread evenly over a compact group, and the copies made."""
         test = partial(randomisation_test, kind, self.pack, self.graphs, self.seed)
         return self.store.run(f"inputs: {kind}", lambda: list(test()))
-
-    def _tested(self, kind: str) -> dict[str, Any] | None:
-        """A :class:`ResidualFinding` as a dictionary; empty where there is no exact test."""
-        even = self._even(kind)
-        if even is None:
-            return None
-        best = best_of(self.losses, [n for n in self.losses if kind in self.symmetries[n]])
-        exact = even[0] > RESIDUAL_LEVEL  # the inputs are spread evenly
-
-        def test() -> dict[str, Any]:
-            if not exact or float(self.losses[best].mean()) <= NEGLIGIBLE:
-                return {}
-            rows, fitted = self._more_rows()
-            cache = self.cache if fitted is None else {}
-            residuals = self._residuals(best, self.pack, rows, cache, fitted)
-            found = residual_test(kind, self.pack, rows, residuals, self.seed)
-            return {} if found is None else found._asdict()
-
-        return self.store.run(f"residuals: {kind}", test)
-
-    def _more_rows(self) -> tuple[TargetRows, Tensor | None]:
-        """More rows of the targets than are fitted, and those that are; all are, of graphs."""
-        if self.rows.place == "graph":
-            return self.rows, None
-        generator = torch.Generator().manual_seed(7_000 + self.seed)
-        rows = target_rows(self.graphs, self.task, self.pack, generator, MORE_ROWS)
-        most = rows_of_each(len(self.graphs), self.task, self.pack.dimension)
-        return rows, rows.some(most, self.seed)
 
     def _variation(self, kind: str) -> float | None:
         test = partial(variation_test, kind, self.pack, self.rows, self.seed)
         return self.store.run(f"variation: {kind}", test)
 
     def _spread(self, kind: str) -> SpreadFinding | None:
-        even = self._even(kind) if kind in COMPACT else None
+        even = self.even(kind) if kind in COMPACT else None
         found = self.store.run(
             f"spread: {kind}",
             lambda: asdict(spread_of(kind, self.pack, self.graphs, self.seed, even)),

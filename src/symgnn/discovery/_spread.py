@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -125,13 +126,14 @@ def randomisation_test(
 ) -> tuple[float, int]:
     """The exact p-value that inputs are spread evenly, and the number of copies."""
     generator = torch.Generator().manual_seed(seed + 2)
-    summary = {
+    summaries: dict[str, Callable[[Pack, Sequence[Data], Generator], tuple[Tensor, Tensor]]] = {
         "rotation": _rotated,
+        "rotation about the origin": partial(_rotated, origin=True),
         "reflection": _mirrored,
         "permutation": _relabelled,
         "torsion": _twisted,
-    }[kind]
-    original, copies = summary(packed, graphs, generator)
+    }
+    original, copies = summaries[kind](packed, graphs, generator)
     return randomisation_p(original, copies), len(copies)
 
 
@@ -150,11 +152,13 @@ def randomisation_p(original: Tensor, copies: Tensor) -> float:
     return (1 + count) / (len(copies) + 1)
 
 
-def _node_functions(p: Pack, generator: Generator) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Means over graphs of random functions of centred coordinates and features."""
+def _node_functions(
+    p: Pack, generator: Generator, size: float
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """Means over graphs of random functions of coordinates of a typical size, and features."""
     features = p.nodes
     mix = torch.randn(p.dimension, 48, generator=generator, dtype=torch.float64)
-    mix = mix * torch.logspace(-0.3, 0.3, 48, dtype=torch.float64) / p.radius.mean()
+    mix = mix * torch.logspace(-0.3, 0.3, 48, dtype=torch.float64) / size
     of_features = torch.randn(features.shape[1], 48, generator=generator, dtype=torch.float64)
     phase = 6.3 * torch.rand(48, generator=generator, dtype=torch.float64)
     known = features @ of_features / max(features.shape[1], 1) ** 0.5 + phase
@@ -166,13 +170,18 @@ def _node_functions(p: Pack, generator: Generator) -> tuple[Callable[[Tensor], T
     return summary, weight
 
 
-def _rotated(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
-    summary, _ = _node_functions(p, generator)
+def _rotated(
+    p: Pack, graphs: Sequence[Data], generator: Generator, origin: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Of coordinates about the centroids, or about the origin, where places turn too."""
+    x = p.pos if origin else p.centred
+    size = p.pos.square().sum(1).mean().sqrt() if origin else p.radius.mean()
+    summary, _ = _node_functions(p, generator, float(size))
     found = []
     for _ in range(COPIES):
         q = random_rotations(p.size, p.dimension, generator)
-        found.append(summary(torch.einsum("na,nba->nb", p.centred, q[p.batch])))
-    return summary(p.centred), torch.stack(found)
+        found.append(summary(torch.einsum("na,nba->nb", x, q[p.batch])))
+    return summary(x), torch.stack(found)
 
 
 def _mirrored(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
@@ -185,7 +194,7 @@ def _mirrored(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Te
 
 
 def _relabelled(p: Pack, graphs: Sequence[Data], generator: Generator) -> tuple[Tensor, Tensor]:
-    _, weight = _node_functions(p, generator)
+    _, weight = _node_functions(p, generator, 1.0)
     around = torch.bincount(p.edges[1], minlength=len(p.pos)).double().unsqueeze(1)
     known = torch.cat([p.centred / p.radius.mean(), p.nodes, around], 1)
     known = torch.cat([known, p.centred.norm(dim=1, keepdim=True)], 1) * weight
