@@ -132,6 +132,13 @@ def check_positive(name: str, value: Any, hint: str = "") -> float:
     return float(value)
 
 
+def check_finite(name: str, value: Any) -> float:
+    """A finite number."""
+    if not _is_real(value) or not math.isfinite(value):
+        raise ValueError(f"{name}: is {value!r}; give a finite number")
+    return float(value)
+
+
 def check_at_least(name: str, value: Any, least: float, hint: str = "") -> float:
     """A finite number of at least `least`."""
     if not _is_real(value) or not least <= value < math.inf:

@@ -11,7 +11,6 @@ from ase.build import bulk
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-import symgnn
 from nn.potential_cases import (
     BLOCKS,
     CUTOFF,
@@ -223,37 +222,6 @@ def test_reference_energies() -> None:
     assert sum(one) == pytest.approx(-10.0)
 
 
-@pytest.mark.parametrize(
-    ("block", "options", "message"),
-    [
-        ("gn", {"dimension": 3}, "GN is not invariant to translations and rotations"),
-        ("dgn", {"outputs": 2}, "gives 2 numbers"),
-        ("dgn", {"task": "graph"}, "task='graph'; an energy is a sum over atoms"),
-        ("dgn", {"graph_state": True}, "graph_state: is True"),
-    ],
-)
-def test_refuses_networks_that_are_no_potentials(block: str, options: dict, message: str) -> None:
-    settings = {"task": "node", "graph_state": False, **options}
-    with pytest.raises(ValueError, match=message):
-        Potential(build(block, **settings))
-
-
-@pytest.mark.parametrize(
-    ("block", "options", "message"),
-    [
-        ("cgn", {}, "envelope: CGN reads kappa, which depends on all neighbours"),
-        ("sdgn", {}, "scales each graph by its longest edge"),
-        ("dgn", {"aggregation": "mean"}, "aggregation: is 'mean' for e->v, which is discontinuous"),
-        ("dgn", {"coordinate_map": "egcn"}, "coordinate_map: is 'egcn'"),
-        ("dgn", {"cutoff": None}, "cutoff: is missing, but envelope is True"),
-        ("schnet", {}, "envelope: is for the blocks of symgnn"),
-    ],
-)
-def test_refuses_envelopes_that_would_not_help(block: str, options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build(block, **{"envelope": True, "cutoff": 3.0, **options})
-
-
 def test_cosines_need_angles() -> None:
     with pytest.raises(ValueError, match="cosines: DGN reads no angles"):
         build("dgn", cosines=True)
@@ -277,11 +245,3 @@ def test_averages_count_messages_by_their_envelope() -> None:
         pairs += float((mine[:, None] * mine).sum() - mine.square().sum())
     assert found["angle->node"] == pytest.approx(pairs / 8, rel=1e-12)
     assert found["node->graph"] == 8
-
-
-def test_a_repeating_cell_needs_its_shifts() -> None:
-    model = build("dgn", task="node", node_types="atoms", graph_state=False)
-    (crystal,) = symgnn.data.read(bulk("Cu"), radius=4.0, columns=[], elements=[])
-    crystal.edge_shift = None
-    with pytest.raises(ValueError, match="edge_shift: is missing, but pbc says"):
-        Potential(model)(crystal)

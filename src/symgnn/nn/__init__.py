@@ -1,6 +1,7 @@
 """Blocks as specifications of the inputs of their updates, and models built from them."""
 
 from symgnn.nn import inputs
+from symgnn.nn._element_energies import reference_energies
 from symgnn.nn._engine.engine import Engine
 from symgnn.nn.architectures import (
     AGN,
@@ -33,7 +34,7 @@ from symgnn.nn.neighbour_maps import EGCN, NeighbourSum
 from symgnn.nn.part_maps import OTHER_MAPS, PartSum
 from symgnn.nn.peers import FORMULAS, PEERS
 from symgnn.nn.peers.weights import from_peer, to_peer
-from symgnn.nn.potential import EnergyForces, Potential, reference_energies
+from symgnn.nn.potential import EnergyForces, Potential
 from symgnn.nn.rungs import RUNGS, STGN, TGN, along, upright
 from symgnn.nn.spec import Network, Spec
 from symgnn.nn.standardising import Averages

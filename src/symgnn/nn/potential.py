@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from symgnn._argument_checks import check_positive
 from symgnn.geometry.symmetry import Symmetry
 from symgnn.graphs import Topology
+from symgnn.nn._element_energies import energy_table
 from symgnn.nn._engine.force_pass import ForcePass, cutoff_of
 from symgnn.nn._engine.policy import using_policy
 from symgnn.nn._engine.workspaces import Workspaces
@@ -85,11 +86,9 @@ class Potential(nn.Module):
         super().__init__()
         _check_model(model)
         self.model = model
-        table = torch.zeros(ATOMS, dtype=torch.float64)
-        for element, energy in (references or {}).items():
-            table[_number(element)] = float(energy)
-        self.register_buffer("references", table)
-        self.register_buffer("scale", torch.tensor(float(scale), dtype=torch.float64))
+        size = check_positive("scale", scale)
+        self.register_buffer("references", energy_table(references))
+        self.register_buffer("scale", torch.tensor(size, dtype=torch.float64))
         self.workspaces = Workspaces()
         self._cutoff: tuple[float | None] | None = None  # found when it is needed
 
@@ -110,6 +109,7 @@ class Potential(nn.Module):
             create_graph: Whether forces and stress can be differentiated again; if not given,
                 while training.
         """
+        _check_data(data)
         pbc, made = data.get("pbc"), data.get("topology")
         shift = data.get("edge_shift") if made is None else made.edge_shift
         if pbc is not None and bool(pbc.any()) and shift is None:
@@ -222,21 +222,15 @@ def _check_model(model: Any) -> None:
         )
 
 
-def _number(element: Any) -> int:
-    """An atomic number, by itself or by its symbol."""
-    if isinstance(element, str):
-        try:
-            from ase.data import atomic_numbers
-        except ImportError:
-            raise ValueError(
-                f"references: {element!r} needs ase; install symgnn[atoms], or give atomic numbers"
-            ) from None
-        if element not in atomic_numbers:
-            raise ValueError(f"references: {element!r} is not an element")
-        return int(atomic_numbers[element])
-    if isinstance(element, bool) or not isinstance(element, int) or not 0 <= element < ATOMS:
-        raise ValueError(f"references: {element!r} is not an atomic number or a symbol")
-    return element
+def _check_data(data: Any) -> None:
+    if not isinstance(data, Data):
+        raise TypeError(
+            f"data: is a {type(data).__name__}; give a PyG Data or Batch, such as "
+            "symgnn.data.read(atoms, radius=cutoff, columns=[], elements=[])[0]"
+        )
+    pos = data.get("pos")
+    if isinstance(pos, Tensor) and not pos.is_floating_point():
+        raise ValueError(f"pos: is {pos.dtype}; give floating-point numbers")
 
 
 def _strained(pos: Tensor, topology: Topology) -> tuple[Tensor, Tensor, Topology]:
@@ -267,42 +261,13 @@ def _stress(virial: Tensor, data: Data) -> Tensor:
     cell = data.get("cell")
     if cell is None:
         raise ValueError("cell: is missing; stress needs the cell of each graph, [G, n, n]")
-    volume = torch.linalg.det(cell.reshape(-1, n, n).to(virial.dtype)).abs()
+    cells = cell.reshape(-1, n, n)
+    if len(cells) != len(virial):
+        raise ValueError(f"cell: has {len(cells)} cells for {len(virial)} graphs; give one each")
+    volume = torch.linalg.det(cells.to(virial.dtype)).abs()
     rows, columns = VOIGT[n]
     components = virial[:, list(rows), list(columns)]
     there = (volume > 0).unsqueeze(-1)
     # by no division by NaN: derivatives of other graphs of a batch would be NaN too
     found = components / torch.where(there, volume.unsqueeze(-1), 1.0)
     return torch.where(there, found, torch.nan)
-
-
-def reference_energies(
-    numbers: Sequence[Sequence[int] | Tensor], energies: Sequence[float]
-) -> dict[int, float]:
-    """The energy of each element, by least squares: `E ~ sum_i reference(z_i)`.
-
-    Args:
-        numbers: The atomic numbers of each structure.
-        energies: The energy of each structure.
-
-    Returns:
-        The energy by atomic number. Where compositions do not tell elements apart, as in one
-        compound alone, it is the solution of least norm.
-
-    Example:
-        >>> found = symgnn.nn.reference_energies([[1, 1], [1, 1, 8]], [-30.0, -110.0])
-        >>> round(found[1], 6), round(found[8], 6)
-        (-15.0, -80.0)
-    """
-    if len(numbers) != len(energies) or not len(numbers):
-        raise ValueError(
-            f"energies: there are {len(energies)} for {len(numbers)} structures; give one each"
-        )
-    rows = [np.asarray(each, dtype=np.int64) for each in numbers]
-    elements = sorted({int(z) for row in rows for z in np.unique(row)})
-    counts = np.array([[(row == z).sum() for z in elements] for row in rows], dtype=np.float64)
-    wanted = np.asarray(energies, dtype=np.float64)
-    if not np.isfinite(wanted).all():
-        raise ValueError("energies: hold a number that is not finite; leave that structure out")
-    found, *_ = np.linalg.lstsq(counts, wanted, rcond=None)
-    return {z: float(energy) for z, energy in zip(elements, found, strict=True)}

@@ -15,6 +15,7 @@ from symgnn._argument_checks import check_at_least
 from symgnn.graphs import periodic_graph
 from symgnn.nn import Potential
 from symgnn.nn._engine.force_pass import cutoff_of
+from symgnn.train._known_elements import check_known
 
 PROPERTIES = ["energy", "free_energy", "energies", "forces", "stress"]
 #: What of an `ase.Atoms` the neighbour list depends on, besides positions.
@@ -136,7 +137,6 @@ def _remade(neighbours: NeighbourCache, elements: frozenset[int]) -> Any:
 @cache
 def _calculator_class() -> type:
     from ase.calculators.calculator import Calculator, PropertyNotImplementedError, all_changes
-    from ase.data import chemical_symbols
 
     class PotentialCalculator(Calculator):
         """Energy, forces and stress of trained potentials; of several, their mean.
@@ -164,11 +164,7 @@ def _calculator_class() -> type:
             """Compute energy and forces, and stress where it is asked for."""
             super().calculate(atoms, properties, system_changes)
             assert self.atoms is not None
-            strange = {int(z) for z in np.unique(self.atoms.numbers)} - self.elements
-            if strange:
-                names = ", ".join(chemical_symbols[z] for z in sorted(strange))
-                known = ", ".join(chemical_symbols[z] for z in sorted(self.elements))
-                raise ValueError(f"atoms: have {names}; the potential was trained on {known} alone")
+            check_known("atoms:", np.unique(self.atoms.numbers), self.elements)
             stress = "stress" in properties
             if stress and self.atoms.cell.rank < 3:
                 raise PropertyNotImplementedError("stress: the atoms have no cell; give them one")

@@ -149,9 +149,12 @@ def _data(
     if isinstance(graphs, Sequence) and len(graphs) and isinstance(graphs[0], Data):
         known, task = with_task(graphs, level)
         return dict(IN_MEMORY), divide(known, task=task, **options)
+    if is_atoms(graphs):
+        raise ValueError("graphs: is one ase.Atoms; give a list of them to train on")
+    empty = " without graphs" if isinstance(graphs, Sequence) and not len(graphs) else ""
     raise ValueError(
-        f"graphs: is a {type(graphs).__name__}; give a list of PyG Data, Splits, the name of a "
-        "dataset, or a file or folder"
+        f"graphs: is a {type(graphs).__name__}{empty}; give a list of PyG Data or ase.Atoms, "
+        "Splits, the name of a dataset, or a file or folder"
     )
 
 

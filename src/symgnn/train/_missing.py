@@ -41,9 +41,11 @@ class Tally:
         for split, there in self.present.items():
             for target, count in zip(self.task.targets, there.tolist(), strict=True):
                 if split == "train" and not count:
+                    energies = self.task.level == "potential"
+                    where = "train.targets" if energies else "data.columns"
                     raise ValueError(
                         f"data: no training graph has a label of {target!r}; add labels, remove "
-                        "it from data.columns, or divide the graphs by another data.seed"
+                        f"it from {where}, or divide the graphs by another data.seed"
                     )
             if not there.any():
                 raise ValueError(

@@ -92,6 +92,11 @@ def potential_facts(graphs: Sequence[Data], given: Mapping[str, float] | None) -
     known = [graph for graph in graphs if not bool(graph.y[0, 0].isnan())]
     if not known:
         raise ValueError("energy: no training graph has one; a potential needs some")
+    if not any(graph.num_edges for graph in graphs):
+        raise ValueError(
+            "model.cutoff: no training graph has two atoms that are so near, so nothing would be "
+            "learned; give a larger one, in Angstrom"
+        )
     elements = sorted({int(z) for graph in graphs for z in graph.z.unique()})
     if given is None:
         energies = [float(graph.y[0, 0]) * graph.num_nodes for graph in known]

@@ -17,6 +17,7 @@ from symgnn.nn.build import BUILD_OPTIONS
 from symgnn.train._config import AVERAGES, Config, Training
 from symgnn.train._config_errors import in_section
 from symgnn.train._data_checks import check_answers, check_drop, dropped
+from symgnn.train._known_elements import check_known
 from symgnn.train._metrics import Judge, Scaler, balanced, is_present
 from symgnn.train._missing import Tally, may_miss
 from symgnn.train._potential_rows import (
@@ -206,6 +207,10 @@ def measure(
     if energies:
         train = [splits.train[k] for k in range(len(splits.train))]
         potential = potential_facts(train, references)
+        for name, graphs in (("validation", splits.validation), ("test", splits.test)):
+            others = {int(z) for k in range(len(graphs)) for z in graphs[k].z.unique()}
+            fix = "; divide the graphs by another data.seed, or leave these out"
+            check_known(f"data: {name} graphs", others, potential["elements"], fix)
         scaler = potential_scaler(train, task, potential, standardise)
         sizes_of_targets = scaler.deviation.tolist()
         potential["deviation"] = sizes_of_targets

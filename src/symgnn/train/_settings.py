@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from symgnn._argument_checks import check_at_least, check_count, check_positive, closest
+from symgnn._argument_checks import (
+    check_at_least,
+    check_count,
+    check_finite,
+    check_positive,
+    closest,
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,8 @@ def check_potential(targets: object, weights: object, references: object) -> Non
     for name, weight in (weights or {}).items():  # type: ignore[attr-defined]
         _check_target("target_weights", name, targets)  # type: ignore[arg-type]
         check_positive(f"train.target_weights.{name}", weight)
+    for element, energy in (references or {}).items():  # type: ignore[attr-defined]
+        check_finite(f"train.references.{element}", energy)
 
 
 def _check_target(option: str, name: object, known: Sequence[str]) -> None:

@@ -22,6 +22,8 @@ SUFFIXES = (
 )  # fmt: skip
 
 
+#: Positions of atoms that differ by less, in Angstrom, are the same.
+SAME = 1e-5
 #: Results of a calculation for each atom; all others are of the whole structure.
 OF_ATOMS = ("forces", "charges", "magmoms", "energies", "stresses", "dipoles")
 
@@ -142,7 +144,8 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> FileStructure:
             "boundary of the cell, or cell='drop' to ignore the cell"
         )
     stem = piece.path.stem
-    results = atoms.calc.results if atoms.calc is not None else {}
+    unused = _why_unused(atoms)
+    results = atoms.calc.results if atoms.calc is not None and not unused else {}
     graph, node = {}, {}
     for name, value in {**atoms.info, **results}.items():
         array = np.asarray(value)
@@ -168,4 +171,34 @@ def _structure(atoms: Any, piece: Piece, how: How, frame: str) -> FileStructure:
         aliases=() if frame else (stem, piece.path.name),
         values={"graph": graph, "node": node, "edge": {}},
         extra=extra,
+        unused=unused,
     )
+
+
+def _why_unused(atoms: Any) -> str:
+    """Why the results of a calculator are not those of the atoms; "" if they are.
+
+    A translation, and vectors of a periodic cell, change neither energy nor forces.
+    """
+    calc = atoms.calc
+    if calc is None:
+        return ""
+    if not calc.results:
+        return "its calculator has no results yet, so call get_forces() or get_stress() first"
+    then: Any = getattr(calc, "atoms", None)
+    if not is_atoms(then):
+        return ""
+    pbc = atoms.pbc
+    same = (
+        np.array_equal(then.numbers, atoms.numbers)
+        and np.array_equal(then.pbc, pbc)
+        and np.allclose(then.cell.array[pbc], atoms.cell.array[pbc], rtol=0, atol=SAME)
+    )
+    if same:
+        moved = atoms.positions - then.positions
+        moved -= moved[:1]
+        if pbc.any() and atoms.cell.rank >= pbc.sum():
+            cell = atoms.cell.complete()
+            moved -= (np.round(cell.scaled_positions(moved)) * pbc) @ cell.array
+        same = bool((np.abs(moved) <= SAME).all())
+    return "" if same else "its calculator has results of another structure, so compute them anew"

@@ -48,6 +48,7 @@ class FileStructure:
     pos_scale: float = 1.0  # by what the lengths of a graph in memory were multiplied, now undone
     metadata: dict[str, str | None] = field(default_factory=dict)  # of the table of targets
     smiles: str = ""  # of a molecule
+    unused: str = ""  # why results of a calculator are not among the values
 
     @property
     def is_periodic(self) -> bool:

@@ -107,5 +107,6 @@ class Troubles:
         """Each reason is a line; the first is the error."""
         if reasons and not self.skip:
             more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
-            raise ValueError(f"{reasons[0]}{more}; {ADVICE}")
+            said = f"{reasons[0]}{more}"
+            raise ValueError(said if said.endswith(ADVICE) else f"{said}; {ADVICE}")
         self.reasons += reasons

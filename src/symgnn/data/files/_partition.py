@@ -50,7 +50,10 @@ def part_sizes(count: int, fractions: tuple[float, float, float]) -> list[int]:
     """How many of `count` each part gets: rounded, and at least 1 where a part is asked for."""
     wanted = sum(fraction > 0 for fraction in fractions)
     if count < wanted:
-        raise ValueError(f"fractions: {count} graphs cannot be divided into {wanted} parts")
+        raise ValueError(
+            f"fractions: {count} graphs cannot be divided into {wanted} parts; "
+            "give more graphs, or a fraction of 0 to a part"
+        )
     sizes = [max(round(fraction * count), 1) if fraction else 0 for fraction in fractions]
     while sum(sizes) != count:
         step = 1 if sum(sizes) < count else -1

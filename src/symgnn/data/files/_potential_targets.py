@@ -70,10 +70,8 @@ def _rows(structure: FileStructure, columns: Sequence[str], masked: bool) -> np.
         width = len(COLUMNS[name][0])
         rows = np.full((count, width), np.nan)
         given = _value(structure, name, count)
-        if given is None and not masked:
-            raise ValueError(
-                f"{name}: is missing; add it, remove it from the targets, or pass missing='mask'"
-            )
+        if given is None and (structure.unused or not masked):
+            raise ValueError(_said_missing(name, structure))
         if given is not None:
             if not np.isfinite(given).all():
                 raise ValueError(f"{name}: has a number that is not finite; correct it")
@@ -85,12 +83,26 @@ def _rows(structure: FileStructure, columns: Sequence[str], masked: bool) -> np.
     return np.concatenate(parts, axis=1)
 
 
+def _said_missing(name: str, structure: FileStructure) -> str:
+    """The error on a missing target, with values of the structure that may be meant."""
+    if structure.unused:
+        return f"{name}: is missing; {structure.unused}"
+    values = structure.values["node" if name == "forces" else "graph"]
+    near = [repr(key) for key in values if name.rstrip("s") in key.lower()]
+    there = f" ({', '.join(near)} is not read)" if near else ""
+    fix = f"rename one to {name!r}" if near else "add it"
+    return f"{name}: is missing{there}; {fix}, remove it from the targets, or pass missing='mask'"
+
+
 def _value(structure: FileStructure, name: str, count: int) -> np.ndarray | None:
     """The energy `[1]`, forces `[N, 3]` or stress `[6]` of a structure."""
     given: Any = structure.values["node" if name == "forces" else "graph"].get(name)
     if given is None:
         return None
-    array = np.asarray(given, dtype=np.float64)
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except ValueError:
+        raise ValueError(f"{name}: is {np.asarray(given).ravel()[0]!s}; give a number") from None
     if name == "stress" and array.size == 9:
         matrix = array.reshape(3, 3)
         array = ((matrix + matrix.T) / 2)[[0, 1, 2, 1, 0, 0], [0, 1, 2, 2, 2, 1]]

@@ -165,7 +165,7 @@ def read(
         reason = _first(troubles.reasons) or "no files or graphs were given"
         raise ValueError(f"path: nothing could be read; {reason}")
     if level == "potential":
-        _check_lengths(units, scale)
+        _check_form(units, scale, cell)
     length = to_angstrom(structures, units)
     ys, task, unclear = attach(structures, asked, troubles)
     if task is not None:
@@ -239,8 +239,13 @@ def read(
     )
 
 
-def _check_lengths(units: str | None, scale: float) -> None:
-    """Forces are derivatives by coordinates in Angstrom."""
+def _check_form(units: str | None, scale: float, cell: str) -> None:
+    """Forces are derivatives by coordinates in Angstrom, of atoms as calculators have them."""
+    if cell == "drop":
+        raise ValueError(
+            "cell: is 'drop', but a calculator keeps the cells of atoms; remove it, or pass "
+            "'refuse' for molecules alone"
+        )
     if units not in (None, "angstrom") or scale != 1.0:
         name, given = ("units", units) if units not in (None, "angstrom") else ("scale", scale)
         raise ValueError(
