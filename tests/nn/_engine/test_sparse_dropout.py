@@ -16,6 +16,22 @@ from symgnn.nn._engine.sparse_dropout import drawn_zeros, dropout, zeros_within
 RATES = (0.001, 0.01, 0.1, 0.25)
 
 
+@pytest.fixture(autouse=True)
+def for_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The places of few values are drawn, too."""
+    monkeypatch.setattr(sparse_dropout, "FEWEST", 0)
+
+
+def test_few_values_have_the_dropout_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_dropout, "FEWEST", 100)
+    for count, same in ((99, True), (100, False)):
+        rows = torch.randn(count, 1)
+        torch.manual_seed(0)
+        found = dropout(rows, 0.25, training=True)
+        torch.manual_seed(0)
+        assert torch.equal(found, torch.nn.functional.dropout(rows, 0.25)) == same
+
+
 @pytest.mark.parametrize("rate", RATES)
 def test_values_are_zero_independently_with_the_rate(rate: float) -> None:
     torch.manual_seed(0)

@@ -19,6 +19,8 @@ from symgnn.nn._engine.torch_private import apply_function, is_proxied
 
 #: The largest rate for which drawing gaps takes less time and memory than a mask.
 LARGEST_RATE = 0.25
+#: The fewest values for which it takes less time.
+FEWEST = 2**15
 
 
 def draws_gaps(hidden: Tensor, rate: float) -> bool:
@@ -35,7 +37,7 @@ def draws_gaps(hidden: Tensor, rate: float) -> bool:
 
 def dropout(hidden: Tensor, rate: float, training: bool) -> Tensor:
     """:func:`torch.nn.functional.dropout`, `[..., h] -> [..., h]`."""
-    if not training or not draws_gaps(hidden, rate):
+    if not training or hidden.numel() < FEWEST or not draws_gaps(hidden, rate):
         return F.dropout(hidden, rate, training)
     zeros = drawn_zeros(hidden, hidden.numel(), rate)
     found: Tensor = apply_function(_Dropped, hidden, zeros, 1 / (1 - rate))
