@@ -68,6 +68,38 @@ class KindVerdict:
         )
 
 
+def compared(
+    kinds: Sequence[str],
+    losses: Mapping[str, Tensor],
+    symmetries: Mapping[str, Symmetry],
+    knocked: Mapping[str, Mapping[str, Tensor]],
+    blind: str,
+    seed: int,
+    among: Mapping[str, Tensor] | None = None,
+) -> dict[str, Comparison]:
+    """Of each kind, the best predictor that keeps it beside the best of all; see :func:`judge`."""
+    found: dict[str, Comparison] = {}
+    for kind in kinds:
+        allowed = [name for name in losses if kind in symmetries[name]]
+        every = dict(losses)
+        if kind in knocked and kind in ERASING:
+            every |= {_knock_out_of(name): loss for name, loss in knocked[kind].items()}
+        allowed += [name for name in every if name not in losses]
+        found[kind] = compare(every, allowed, blind, seed, (among or {}).get(kind))
+    return found
+
+
+def kept_by_errors(found: Mapping[str, Comparison]) -> list[str]:
+    """The kinds that are kept as far as errors tell."""
+    # what is kept does not depend on p-values
+    return [kind for kind, comparison in found.items() if verdict_of(comparison, 1.0) == "kept"]
+
+
+def enough(signal: tuple[float, float]) -> bool:
+    """Whether the targets can be predicted at all."""
+    return signal[0] >= LEAST_SIGNAL and signal[1] <= SIGNAL_LEVEL
+
+
 def judge(
     *,
     kinds: Sequence[str],
@@ -106,7 +138,7 @@ def judge(
         vectors: Whether targets are vectors, which no graph alone can tell.
         among: Of a kind that not all graphs have, those that have it `[G]`.
     """
-    if not whole or signal[0] < LEAST_SIGNAL or signal[1] > SIGNAL_LEVEL:
+    if not whole or not enough(signal):
         why = TIME_OVER if not whole else "too little signal in the targets"
         return {
             kind: KindVerdict(
@@ -115,15 +147,7 @@ def judge(
             )
             for kind in kinds
         }  # fmt: skip
-    found: dict[str, Comparison] = {}
-    among = among or {}
-    for kind in kinds:
-        allowed = [name for name in losses if kind in symmetries[name]]
-        every = dict(losses)
-        if kind in knocked and kind in ERASING:
-            every |= {_knock_out_of(name): loss for name, loss in knocked[kind].items()}
-        allowed += [name for name in every if name not in losses]
-        found[kind] = compare(every, allowed, blind, seed, among.get(kind))
+    found = compared(kinds, losses, symmetries, knocked, blind, seed, among)
     adjusted = holm({kind: comparison.p_value for kind, comparison in found.items()})
     own = {kind: verdict_of(comparison, adjusted[kind]) for kind, comparison in found.items()}
     added = compare(losses, [blind], blind, seed)

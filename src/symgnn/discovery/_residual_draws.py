@@ -116,7 +116,7 @@ def _places(p: Pack, origin: bool) -> Tensor:
 
 
 def mirrored(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator) -> Draw | None:
-    """Determinants that change sign in a mirror; none for vectors and for edges."""
+    """Determinants that change sign in a mirror; None for vectors, edges and too few features."""
     if rows.vectors or rows.place == "edge":
         return None
     whole, local = handedness(p)
@@ -125,6 +125,8 @@ def mirrored(p: Pack, rows: TargetRows, residuals: Tensor, generator: Generator)
     else:
         parts = [whole[rows.graph], local[rows.nodes[0]]]
     parts = [part for part in parts if part.shape[1]]
+    if not parts:  # as many features as dimensions are needed
+        return None
     parts = [*parts, *(part.sign() for part in parts)]
 
     def draw(copy: bool) -> list[Products]:

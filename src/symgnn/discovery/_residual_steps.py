@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,17 +26,20 @@ class ResidualSteps:
     def __init__(self, search: Search) -> None:
         self.search = search
 
-    def findings(self, best: str) -> dict[str, dict[str, Any] | None]:
+    def findings(self, kept: Collection[str]) -> dict[str, dict[str, Any] | None]:
         """Of each kind a :class:`ResidualFinding` as a dictionary; None where the time was over.
 
         Translations come first, and tell whether the places of the graphs matter.
 
         Args:
-            best: The best rung.
+            kept: The kinds that are kept as far as errors tell; only these are tested.
         """
         found: dict[str, dict[str, Any] | None] = {}
-        places_matter = "translation" not in self.search.symmetries[best]
+        places_matter = "translation" not in kept
         for kind in self.search.tested:
+            if kind not in kept:
+                found[kind] = self.search.store.run(f"residuals: {kind}", dict)
+                continue
             found[kind] = self._tested(kind, places_matter)
             if kind == "translation":
                 p_value = (found[kind] or {}).get("p_value", 1.0)

@@ -17,7 +17,7 @@ from symgnn.discovery._deciding import MARGIN, NEGLIGIBLE, best_of, compare
 from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._even_draws import Bridges
 from symgnn.discovery._input_warnings import input_warnings, limits
-from symgnn.discovery._kind_verdicts import judge
+from symgnn.discovery._kind_verdicts import compared, enough, judge, kept_by_errors
 from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
 from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
 from symgnn.discovery._packing import Pack, pack
@@ -90,7 +90,11 @@ class Search:
         seen = [kind for kind in self.kinds if whole and kind not in self.symmetries[best]]
         rivals = self._rivals(best) if whole else []
         self._knock_out([kind for kind in seen if kind in ERASING], rivals, knocked)
-        residuals = ResidualSteps(self).findings(best) if whole else {}
+        residuals: dict[str, dict[str, Any] | None] = {}
+        if whole and enough(signal):
+            errors = self.kinds, self.losses, self.symmetries, knocked, self.blind, self.seed
+            kept = kept_by_errors(compared(*errors, self._having()))
+            residuals = ResidualSteps(self).findings(kept)
         joined = joined and None not in residuals.values()
         findings: dict[str, SpreadFinding | None] = {}
         if "inputs" in self.questions:
