@@ -176,3 +176,23 @@ def test_places_that_matter_take_kept_from_maps_about_the_origin() -> None:
     found = judge(**given, residuals={"translation": uneven, "rotation": turned})
     assert found["rotation"].verdict == "kept"
     assert found["reflection"].verdict == "undecided"
+
+
+def test_there_are_no_hands_to_test_with_fewer_features_than_dimensions() -> None:
+    generator = torch.Generator().manual_seed(2)
+    graphs = rings(30, 13)
+    for graph in graphs:
+        graph.pos = torch.randn(6, 6, generator=generator, dtype=torch.float64)
+    assert finding("reflection", graphs) is None
+    assert finding("rotation", graphs) is not None
+
+
+def test_only_what_errors_call_kept_is_tested() -> None:
+    graphs = rings(40, 14)
+    for graph in graphs:
+        graph.y = graph.pos[:, 2].mean().reshape(1, 1)
+    report = symgnn.discover(graphs, level="graph", questions=(), progress=False)
+    for kind, found in report.verdicts.items():
+        assert found.residual is None or found.verdict != "broken", kind
+    assert report.verdicts["translation"].verdict == "broken"
+    assert report.verdicts["translation"].residual is None
