@@ -93,15 +93,23 @@ class EgnnPytorch(nn.Module):
 
     Its layers read differences of coordinates, without shifts of cells: it is for molecules, and for
     cells an image of each atom stands for every edge that crosses a wall.
+
+    Args:
+        cutoff: In Angstrom.
+        radial: How many Gaussians of the distance edges have as attributes, times a cosine that
+            is 0 at the cutoff; with none, its layers read the squared distance alone.
+        options: Those of its layers.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, cutoff: float, radial: int = 0, **options: Any) -> None:
         super().__init__()
+        self.cutoff, self.radial = cutoff, radial
         from egnn_pytorch import EGNN_Sparse
 
         self.embedding = nn.Embedding(100, WIDTH)
         self.layers = nn.ModuleList(
-            EGNN_Sparse(WIDTH, update_coors=False, **options) for _ in range(LAYERS)
+            EGNN_Sparse(WIDTH, update_coors=False, edge_attr_dim=radial, **options)
+            for _ in range(LAYERS)
         )
         self.of_atom = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.SiLU(), nn.Linear(WIDTH, 1))
 
@@ -120,11 +128,19 @@ class EgnnPytorch(nn.Module):
         else:
             images, pos = source[:0], batch.pos
         joined = torch.stack([source, index[1]])
+        attributes = self.gaussians(rays(batch).norm(dim=1)) if self.radial else None
         for layer in self.layers:
             both = torch.cat([rows, rows[images]])
-            rows = layer(torch.cat([pos, both], 1), joined)[:n, 3:]
+            rows = layer(torch.cat([pos, both], 1), joined, edge_attr=attributes)[:n, 3:]
         out: Tensor = self.of_atom(rows)
         return out.squeeze(-1)
+
+    def gaussians(self, d: Tensor) -> Tensor:
+        """The attributes of edges of the length `d [E]`, `[E, radial]`."""
+        width = self.cutoff / (self.radial - 1)
+        away = d.unsqueeze(1) / width - torch.arange(self.radial)
+        fading = 0.5 * (1 + torch.cos(torch.pi * d / self.cutoff)).unsqueeze(1)
+        return torch.exp(-0.5 * away.square()) * fading
 
 
 #: (cutoff, training graphs) -> module.
@@ -140,5 +156,5 @@ PEERS: dict[str, Make] = {
     "SchNet (schnetpack)": lambda cutoff, graphs: SchNetPack("SchNet", cutoff),
     "PaiNN, 8 functions": lambda cutoff, graphs: SchNetPack("PaiNN", cutoff, 8),
     "SchNet, 8 functions": lambda cutoff, graphs: SchNetPack("SchNet", cutoff, 8),
-    "EGNN (egnn-pytorch)": lambda cutoff, graphs: EgnnPytorch(),
+    "EGNN (egnn-pytorch)": lambda cutoff, graphs: EgnnPytorch(cutoff),
 }
