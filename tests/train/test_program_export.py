@@ -27,6 +27,14 @@ assert "symgnn" not in sys.modules
 torch.save((out, json.loads(extra["symgnn.json"])), sys.argv[3])
 """
 
+COMPILED_ALONE = """
+import sys, torch
+program = torch._inductor.aoti_load_package(sys.argv[1])
+found = [program(*given.values()) for given in torch.load(sys.argv[2])]
+assert "symgnn" not in sys.modules
+torch.save(found, sys.argv[3])
+"""
+
 
 def inputs_of(graphs: list[Data], names: list[str]) -> dict[str, torch.Tensor]:
     batch = Batch.from_data_list(graphs)
@@ -99,17 +107,23 @@ def test_classes_have_probabilities(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="AOTInductor needs a C++ compiler")
-@pytest.mark.parametrize("block", ["dgn", "combined-separable", "combined-filtered"])
+@pytest.mark.parametrize(
+    "block", ["dgn", "dgn-filtered", "combined-separable", "combined-filtered"]
+)
 def test_compiled_potentials_give_energies_and_forces(block: str, tmp_path: Path) -> None:
     model = {"block": block, "hidden": 4, "layers": 1, "cutoff": 3.4}
     frames = emt_frames(10)
     run = symgnn.fit(frames, model, targets=["energy", "forces"], epochs=1, progress=False)
-    program = torch._inductor.aoti_load_package(str(run.export(tmp_path / "m.pt2", aoti=True)))
+    run.export(tmp_path / "m.pt2", aoti=True)
     about = json.loads((tmp_path / "m.json").read_text())
-    for some in (frames[:1], frames[2:5], [frames[0] * (2, 1, 1)]):
-        graphs = list(run.read(some, columns=[]))
-        given = inputs_of(graphs, about["inputs"])
-        energy, forces = program(*given.values())
+    several = [
+        list(run.read(some, columns=[]))
+        for some in (frames[:1], frames[2:5], [frames[0] * (2, 1, 1)])
+    ]
+    torch.save([inputs_of(graphs, about["inputs"]) for graphs in several], tmp_path / "in.pt")
+    files = [str(tmp_path / name) for name in ("m.pt2", "in.pt", "out.pt")]
+    subprocess.run([sys.executable, "-I", "-c", COMPILED_ALONE, *files], check=True)
+    for graphs, (energy, forces) in zip(several, torch.load(tmp_path / "out.pt"), strict=True):
         wanted = run.potentials[0](Batch.from_data_list([run._ready(g) for g in graphs]))
         torch.testing.assert_close(energy, wanted.energy.detach(), rtol=1e-6, atol=1e-5)
         torch.testing.assert_close(forces, wanted.forces, rtol=1e-3, atol=1e-4)
