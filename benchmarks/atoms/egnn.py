@@ -1,7 +1,8 @@
 """Why egnn-pytorch learns no forces by the protocol of `peers.py`: two changes, each alone and both.
 
     python benchmarks/atoms/configurations.py DIRECTORY   # the data: needs tblite
-    python benchmarks/atoms/egnn.py DIRECTORY             # needs egnn-pytorch
+    python benchmarks/atoms/egnn.py DIRECTORY             # needs egnn-pytorch and schnetpack
+    python benchmarks/atoms/egnn.py DIRECTORY "radial, energy"   # one case
 
 writes `benchmarks/atoms/egnn.json`. Protocol, fixed before the run: that of `peers.py` on the
 molecules, choice of the rate and 30 s of processor time, for seed 0, with
@@ -63,7 +64,7 @@ def gradients(task: Task, make: Make) -> dict[str, float]:
     return found
 
 
-def main(directory: Path) -> None:
+def main(directory: Path, cases: Sequence[str]) -> None:
     """Run what is not in the file yet."""
     torch.set_num_threads(1)
     task = Task(directory, "gfn2")
@@ -73,7 +74,7 @@ def main(directory: Path) -> None:
     for name in names:
         results["untrained"][name] = gradients(task, PEERS[name])
     for name, (radial, weight) in CASES.items():
-        if name in results:
+        if name in results or name not in (cases or CASES):
             continue
         make = partial(made, radial)
         task.energy = size / math.sqrt(weight)
@@ -88,4 +89,4 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
