@@ -27,11 +27,15 @@ def bars(axis: Any, found: dict[str, Any], title: str) -> None:
     for one in found["rounds"]:
         seeds = [one[label]["forces"] for label, _ in networks]
         axis.plot(seeds, range(len(seeds)), "k.", markersize=3)
+    limit = max(values) * 1.25
     for row, (label, value) in enumerate(networks):
-        end = max(one[label]["forces"] for one in found["rounds"])
+        errors = [one[label]["forces"] for one in found["rounds"]]
+        end = max([value["forces"], *(each for each in errors if each < limit)])
         text = f"{value['forces']:.3g}"
-        axis.annotate(text, (end, row), (6, -3), textcoords="offset points", fontsize=8)
-    axis.set_xlim(0, max(values) * 1.2)
+        if max(errors) > limit:  # the picture is of the others
+            text += f"\nseed at {max(errors):.0f}"
+        axis.annotate(text, (end, row), (6, 0), textcoords="offset points", fontsize=8, va="center")
+    axis.set_xlim(0, limit)
     axis.set_title(title, fontsize=10)
     axis.set_xlabel("force error, meV/Å", fontsize=9)
 
