@@ -1,6 +1,7 @@
 """`z` in `symgnn train`: embedded where no column tells the types, or refused."""
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,8 @@ def test_how_types_are_read(
     assert sizes.get("node_types") == types
     graph = typed(**{k: v for k, v in data.items() if k != "drop"}).train[0]
     plain, other = run.predict(graph).value, graph.clone()
-    other.z = torch.where(graph.z == 1, 2, graph.z)
+    other.z = graph.z.flip(0)
+    assert not torch.equal(other.z, graph.z)
     changed = not torch.equal(run.predict(other).value, plain)
     assert changed == (types is not None)
 
@@ -84,7 +86,10 @@ def test_how_types_are_read(
 def test_types_that_are_missing_or_not_known_when_predicting(tmp_path: Path) -> None:
     run, graph = trained(tmp_path), typed().train[0]
     graph.z[0] = 119
-    with pytest.raises(ValueError, match=r"^z: holds 119; the model knows the types 0 to 118"):
+    with (
+        pytest.warns(UserWarning, match="type 119"),
+        pytest.raises(ValueError, match=r"^z: holds 119; the model knows the types 0 to 118"),
+    ):
         run.predict(graph)
     graph.z = None
     with pytest.raises(ValueError, match=r"^z: is missing"):
@@ -135,3 +140,26 @@ def test_files_of_molecules_have_columns(sample: str) -> None:
 
 
 EDGES: dict[str, dict] = {"molecules": {}, "sdf": {"edge_features": 4}}
+
+
+def test_a_type_that_no_training_graph_had_is_warned_of(tmp_path: Path) -> None:
+    run = trained(tmp_path)
+    assert run.facts.types == [1, 8]
+    graph = run.splits().test[0].clone()
+    graph.z = torch.ones(graph.num_nodes, dtype=torch.long)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.predict(graph)
+    graph.z[0] = 6
+    with pytest.warns(UserWarning, match="type 6, which no training graph had"):
+        run.predict(graph)
+
+
+def test_types_that_are_not_read_are_not_warned_of(tmp_path: Path) -> None:
+    run = trained(tmp_path, {"drop": ["z"]})
+    assert run.facts.types is None
+    graph = run.splits().test[0].clone()
+    graph.z = torch.full((graph.num_nodes,), 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.predict(graph)

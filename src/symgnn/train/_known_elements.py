@@ -1,8 +1,11 @@
-"""Elements that a potential was trained on: of others it knows nothing."""
+"""Elements, or types of nodes, that a network was trained on: of others it knows nothing."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
+
+from torch import Tensor
 
 
 def check_known(what: str, numbers: Iterable[int], known: Iterable[int], fix: str = "") -> None:
@@ -20,6 +23,22 @@ def check_known(what: str, numbers: Iterable[int], known: Iterable[int], fix: st
         raise ValueError(
             f"{what} have {_symbols(strange)}; the potential was trained on {_symbols(there)} "
             f"alone{fix}"
+        )
+
+
+def warn_of_types(z: Tensor | None, known: Iterable[int]) -> None:
+    """Warn of types of nodes that were not in the training set, whose embedding is as it was drawn.
+
+    Args:
+        z: Those of a graph; if there are none, the network says so.
+        known: Those of the training set.
+    """
+    strange = sorted(set() if z is None else {int(each) for each in z.unique()} - {*known})
+    if strange:
+        warnings.warn(
+            f"z: a graph has nodes of type {', '.join(map(str, strange))}, which no training graph "
+            "had; nothing was learned about them, so do not rely on what is predicted",
+            stacklevel=2,
         )
 
 

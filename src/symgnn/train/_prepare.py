@@ -70,6 +70,7 @@ class Facts:
     averages: Averages | None = None  # of the training graphs, for a network that reads them
     answers: Answers | None = field(default=None, repr=False, compare=False)  # of the training
     potential: dict[str, Any] | None = None  # references, elements and sizes, of a potential
+    types: list[int] | None = None  # of the nodes of the training graphs; None without any
 
     @property
     def told(self) -> dict[str, Any]:
@@ -112,6 +113,7 @@ class Facts:
             plain.get("labels"),
             None if plain.get("averages") is None else Averages.of(plain["averages"]),
             potential=plain.get("potential"),
+            types=plain.get("types"),
         )
 
 
@@ -151,6 +153,7 @@ def measure(
     counts, sizes = {}, None
     types = None if "z" in drop else types
     targets, places = [], []
+    seen: set[int] = set()
     tally = Tally(task)
     for name in ("train", "validation", "test"):
         graphs = getattr(splits, name)
@@ -185,6 +188,7 @@ def measure(
             if masked:
                 tally.add(name, graph.y)
             if name == "train":
+                seen |= _types_of(graph, drop)
                 targets.append(graph.y)
                 if task.level == "coordinates":
                     places.append(graph.pos)
@@ -202,7 +206,8 @@ def measure(
         sizes["node_types"] = types.count
     if task.kind == "classification":
         found_classes = torch.bincount(y[is_present(y)], minlength=len(task.classes))
-        return Facts(sizes, _unit(1), counts, found_classes, None, labels, answers=answers)
+        facts = Facts(sizes, _unit(1), counts, found_classes, None, labels, answers=answers)
+        return replace(facts, types=sorted(seen) or None)
     scaler, potential = _unit(y.shape[1]), None
     if energies:
         train = [splits.train[k] for k in range(len(splits.train))]
@@ -227,7 +232,15 @@ def measure(
     center = scaler(y).double().nanmean(0)
     classes = torch.zeros(0, dtype=torch.long)
     facts = Facts(sizes, scaler, counts, classes, center, labels, answers=answers)
-    return replace(facts, potential=potential)
+    return replace(facts, potential=potential, types=sorted(seen) or None)
+
+
+def _types_of(graph: Data, drop: Sequence[str]) -> set[int]:
+    """The types of the nodes of a graph, if it has any that are read."""
+    z = None if "z" in drop else getattr(graph, "z", None)
+    if not isinstance(z, Tensor) or z.is_floating_point():
+        return set()
+    return set(z.unique().tolist())
 
 
 _PURPOSE = {"train": "train on", "validation": "choose by", "test": "measure on"}

@@ -30,7 +30,7 @@ from symgnn.train._checkpointing import Group
 from symgnn.train._config import Config
 from symgnn.train._data_checks import check_answers, check_same, dropped
 from symgnn.train._graph_form import check_form
-from symgnn.train._known_elements import check_known
+from symgnn.train._known_elements import check_known, warn_of_types
 from symgnn.train._loader import READ, Batches, GraphDataset, loader
 from symgnn.train._metrics import Metrics, Scaler, as_rows
 from symgnn.train._missing import may_miss
@@ -412,6 +412,8 @@ class Run(nn.Module):
         check_form(data, about, self.facts.sizes, self.scale, drop)
         if self.task.level == "potential" and self.facts.potential is not None:
             check_known("atoms:", data.z.unique().tolist(), self.facts.potential["elements"])
+        elif self.facts.types and getattr(self.model, "needs_types", False):
+            warn_of_types(data.get("z"), self.facts.types)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.models)} seeds of " if len(self.models) > 1 else ""
