@@ -189,7 +189,7 @@ def test_each_pass_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None
     few = counted(monkeypatch, first_half, "_few_angles")
     concatenated = counted(monkeypatch, UnchunkedEngine, "_concatenated")
     many = counted(monkeypatch, first_half, "rows_below")
-    in_tiles = counted(monkeypatch, tiles, "_forward")
+    in_tiles = counted(monkeypatch, tiles, "forward")
     seen = {}
     for name, (policy, chunk) in PASSES.items():
         context: AbstractContextManager = using_policy(**policy) if policy else nullcontext()
