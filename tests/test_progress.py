@@ -30,6 +30,9 @@ def test_work_that_continues_is_timed_from_where_it_began(clock):
     shown(900, 1000)
     clock[0] = 120.0
     shown(950, 1000)
+    clock[0] = 240.0
+    shown(990, 1000)
+    assert lines.pop() == "tours: 990 of 1,000, less than a minute left"
     assert lines == ["tours: 950 of 1,000, about 2 min left"]
 
 

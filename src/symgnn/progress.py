@@ -36,7 +36,8 @@ class ProgressLines:
         if now - self.last < LINE_EVERY or not first < done < total:
             return
         left = (now - self.begin) * (total - done) / (done - first)
-        self.write(f"{self.text}: {done:,} of {total:,}, about {left / 60:.0f} min left")
+        time_left = f"about {left / 60:.0f} min" if left >= 60 else "less than a minute"
+        self.write(f"{self.text}: {done:,} of {total:,}, {time_left} left")
         self.last = now
 
 

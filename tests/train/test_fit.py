@@ -165,3 +165,10 @@ def test_another_word_for_averages_is_refused() -> None:
     for given in ("all", ["terms"]):
         with pytest.raises(ValueError, match="choose from training, terms, measures, none"):
             symgnn.fit(solids, {"block": "dgn", "averages": given}, epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("name", ["hidden", "cutoff", "separable"])
+def test_options_of_the_network_among_those_of_the_training(name: str) -> None:
+    message = rf"^{name}: is an option of the network; give it with the model, .*'{name}': 4"
+    with pytest.raises(ValueError, match=message):
+        symgnn.fit(symgnn.data.load("polytopes-3d", copies=2), "dgn", **{name: 4})

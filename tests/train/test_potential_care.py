@@ -177,3 +177,15 @@ def test_elements_that_were_not_in_the_training_set() -> None:
     division = {"column": "part", "metadata": ["part"]}
     with pytest.raises(ValueError, match=r"data: test graphs have Ag; .* another data\.seed"):
         symgnn.fit(parted, SMALL, data=division, **QUICK)
+
+
+@pytest.mark.parametrize("how", ["deleted", "None"])
+def test_atoms_without_elements(how: str) -> None:
+    model = {"block": "dgn", "cutoff": 4.0, "hidden": 4, "layers": 1}
+    run = symgnn.fit(frames(), model, targets=["energy"], epochs=1, progress=False)
+    graph = run.splits().test[0].clone()
+    del graph.z
+    if how == "None":
+        graph.z = None
+    with pytest.raises(ValueError, match=r"^z: is missing"):
+        run.predict(graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,20 @@ from symgnn.data._task import Splits
 from symgnn.data._task_of_graphs import with_task
 from symgnn.data.files._atoms import is_atoms
 from symgnn.nn import Model
+from symgnn.nn.build import BUILD_OPTIONS
+from symgnn.nn.variants import variant_options
 from symgnn.report._run_page import print_metrics, write_run_report
-from symgnn.train._config import IN_MEMORY, OWN_MODEL, Config, check_data, check_model, training
+from symgnn.train._config import (
+    IN_MEMORY,
+    INFERRED,
+    OWN_MODEL,
+    Config,
+    check_data,
+    check_model,
+    training,
+)
 from symgnn.train._potential_config import for_potential, training_of_potential
+from symgnn.train._settings import Training
 from symgnn.train._trained_run import Run
 from symgnn.train._training import finish, train
 
@@ -73,6 +85,7 @@ def fit(
         >>> value.shape
         torch.Size([1, 5])
     """
+    _check_place(settings)
     known = training(training_of_potential(settings))
     options, described = for_potential(
         dict(data or {}), model_section(model), known.targets, reads=_reads(graphs)
@@ -121,6 +134,17 @@ def model_section(model: Any) -> dict[str, Any]:
             "with its options, or a model of symgnn.nn.build"
         )
     return {"block": model} if isinstance(model, str) else dict(model)
+
+
+def _check_place(settings: Mapping[str, Any]) -> None:
+    """Refuse options of the network among those of the training."""
+    of_model = {*BUILD_OPTIONS, *variant_options()} - {*INFERRED}
+    for name, value in settings.items():
+        if name in of_model - {each.name for each in fields(Training)}:
+            raise ValueError(
+                f"{name}: is an option of the network; give it with the model, such as "
+                f"{{'block': 'dgn', {name!r}: {value!r}}}"
+            )
 
 
 def _data(

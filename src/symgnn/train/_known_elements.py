@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from torch import Tensor
-
 
 def check_known(what: str, numbers: Iterable[int], known: Iterable[int], fix: str = "") -> None:
     """Atoms have no element that was not in the training set.
@@ -26,14 +24,14 @@ def check_known(what: str, numbers: Iterable[int], known: Iterable[int], fix: st
         )
 
 
-def warn_of_types(z: Tensor | None, known: Iterable[int]) -> None:
+def warn_of_types(types: Iterable[int], known: Iterable[int]) -> None:
     """Warn of types of nodes that were not in the training set, whose embedding is as it was drawn.
 
     Args:
-        z: Those of a graph; if there are none, the network says so.
+        types: Those of a graph.
         known: Those of the training set.
     """
-    strange = sorted(set() if z is None else {int(each) for each in z.unique()} - {*known})
+    strange = sorted({int(each) for each in types} - {*known})
     if strange:
         warnings.warn(
             f"z: a graph has nodes of type {', '.join(map(str, strange))}, which no training graph "

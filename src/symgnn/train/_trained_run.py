@@ -410,10 +410,13 @@ class Run(nn.Module):
         """The graph has the form of those that it was trained on."""
         about, drop = self.record.get("about", {}), dropped(self.config)
         check_form(data, about, self.facts.sizes, self.scale, drop)
+        z = data.get("z")
+        if z is None:  # the network says so if it reads types
+            return
         if self.task.level == "potential" and self.facts.potential is not None:
-            check_known("atoms:", data.z.unique().tolist(), self.facts.potential["elements"])
+            check_known("atoms:", z.unique().tolist(), self.facts.potential["elements"])
         elif self.facts.types and getattr(self.model, "needs_types", False):
-            warn_of_types(data.get("z"), self.facts.types)
+            warn_of_types(z.unique().tolist(), self.facts.types)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.models)} seeds of " if len(self.models) > 1 else ""

@@ -31,6 +31,7 @@ def draws_gaps(hidden: Tensor, rate: float) -> bool:
         hidden.is_cpu
         and 0 < rate <= LARGEST_RATE
         and not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()
         and not is_proxied()
     )
 
