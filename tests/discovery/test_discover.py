@@ -233,7 +233,7 @@ def test_graphs_that_cannot_be_judged_are_refused_or_told_of() -> None:
         symgnn.discover(given, level="graph", progress=False)
     given[3].y[0] = torch.nan
     found = symgnn.discover(given, minutes=1, level="graph", progress=False, questions=())
-    assert "y: 1 graphs lack targets (NaN); these rows are left out." in str(found)
+    assert "y: targets are missing (NaN) in 1 of the graphs; they are left out." in str(found)
     for graph in given[5:]:
         graph.y[:] = torch.nan
     with pytest.raises(ValueError, match="y: 4 of 30 graphs have a target that is a number"):

@@ -24,7 +24,7 @@ def input_warnings(graphs: Sequence[Data]) -> list[str]:
         )
     lacking = sum(g.y.is_floating_point() and bool(g.y.isnan().any()) for g in graphs)
     if lacking:
-        found.append(f"y: {lacking} graphs lack targets (NaN); these rows are left out.")
+        found.append(f"y: targets are missing (NaN) in {lacking} of the graphs; they are left out.")
     if graphs[0].get("x") is not None:
         x = torch.cat([g.x.reshape(g.pos.shape[0], -1).double() for g in graphs])
         columns = _explained(x, _of_nodes(graphs))
