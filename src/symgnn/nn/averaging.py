@@ -21,6 +21,9 @@ from symgnn.nn.state import measure, start
 SAMPLE = 512
 #: How many graphs weights are rescaled on, at most, and how many angles and edges these have.
 EXAMPLE_GRAPHS, EXAMPLE_ANGLES = 16, 400_000
+#: Deviations of features are at least the largest distance from the mean over this number: a rare
+#: element of one-hot columns would be some 30 deviations away, and its powers overflow products.
+FARTHEST = 5.0
 #: The attributes of a graph that networks read.
 READ = ("pos", "edge_index", "edge_shift", "x", "z", "vel", "part", "edge_attr", "angle_attr", "u")
 #: The measures of all blocks of symgnn, and those of SDGN on scaled coordinates.
@@ -81,7 +84,7 @@ def averages(
     terms = {name: total / rows for name, (total, rows) in counts.items() if total and rows}
     found: dict[str, dict[str, Moments]] = {"measures": {}, "features": {}}
     for (kind, key), total in totals.items():
-        found[kind][key] = total.moments()
+        found[kind][key] = total.moments(FARTHEST if kind == "features" else None)
     return Averages(terms, found["measures"], found["features"], _example(chosen, drop, listed))
 
 
@@ -165,6 +168,8 @@ class _Total:
     def __init__(self) -> None:
         self.rows = 0
         self.centre: Tensor | None = None
+        self.lowest: Tensor | Any = math.inf
+        self.highest: Tensor | Any = -math.inf
         self.first: Tensor | Any = 0.0
         self.second: Tensor | Any = 0.0
 
@@ -172,17 +177,26 @@ class _Total:
         """Add rows `[R, w]`; numbers that are not finite are refused where graphs are checked."""
         if self.centre is None:
             self.centre = rows.mean(0) if len(rows) else rows.new_zeros(rows.shape[1])
+        if not len(rows):
+            return
         away = rows - self.centre
         self.rows += len(rows)
+        self.lowest = torch.minimum(away.amin(0), torch.as_tensor(self.lowest))
+        self.highest = torch.maximum(away.amax(0), torch.as_tensor(self.highest))
         self.first = self.first + away.sum(0)
         self.second = self.second + away.square().sum(0)
 
-    def moments(self) -> Moments:
-        """Mean and deviation; a constant has its size for a deviation, or 1 if it is 0."""
+    def moments(self, farthest: float | None = None) -> Moments:
+        """Mean and deviation; a constant has its size for a deviation, or 1 if it is 0. With
+        `farthest`, the deviation is so large that no number is more deviations from the mean.
+        """
         assert self.centre is not None
         shift = self.first / max(self.rows, 1)
         mean = self.centre + shift
         deviation = (self.second / max(self.rows, 1) - shift.square()).clamp(min=0).sqrt()
         size = torch.where(mean == 0, 1.0, mean.abs())
         deviation = torch.where(deviation > 1e-6 * size, deviation, size)
+        if farthest is not None and self.rows:
+            distance = torch.maximum(self.highest - shift, shift - self.lowest)
+            deviation = torch.maximum(deviation, distance / farthest)
         return tuple(mean.tolist()), tuple(deviation.tolist())
