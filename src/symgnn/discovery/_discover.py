@@ -22,6 +22,8 @@ from symgnn.progress import bar
 
 #: At most so many graphs are looked at; of more, so many are drawn.
 MOST_GRAPHS = 1_000
+#: Fewer, but not fewer than so many, where they have more nodes and edges than this together.
+FEW_GRAPHS, MOST_NODES, MOST_EDGES = 50, 100_000, 1_000_000
 
 
 def discover(
@@ -96,10 +98,15 @@ def discover(
 
 
 def _chosen(graphs: Sequence[Data], seed: int) -> list[Data]:
-    if len(graphs) <= MOST_GRAPHS:
+    """As many graphs as can be judged, drawn at random where there are more."""
+    nodes = sum(graph.pos.shape[0] for graph in graphs) / len(graphs)
+    edges = sum(graph.edge_index.shape[1] for graph in graphs) / len(graphs)
+    affordable = int(min(MOST_GRAPHS, MOST_NODES / max(nodes, 1), MOST_EDGES / max(edges, 1)))
+    most = max(affordable, FEW_GRAPHS)
+    if len(graphs) <= most:
         return list(graphs)
     generator = torch.Generator().manual_seed(seed)
-    return [graphs[k] for k in torch.randperm(len(graphs), generator=generator)[:MOST_GRAPHS]]
+    return [graphs[k] for k in torch.randperm(len(graphs), generator=generator)[:most]]
 
 
 def without_copies(graphs: Sequence[Data]) -> list[Data]:

@@ -98,6 +98,7 @@ def _targets(report: DiscoveryReport) -> str:
         )
     for kind, share in report.absent.items():
         rows.append([plural(kind), "–", f"{100 * share:.0f} % of graphs have one", *[""] * 8])
+    rows += [[plural(k), "–", "not tried: graphs are large", *[""] * 8] for k in report.untried]
     return markup.grid(heads, rows, texts=4)
 
 

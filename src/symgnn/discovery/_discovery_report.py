@@ -57,6 +57,7 @@ class DiscoveryReport:
     expected: ExpectedError | None  # of it, from as many graphs
     warnings: list[str]
     missed: list[str]  # steps for which there was no time
+    untried: list[str]  # kinds that were not tried since graphs are large
     seed: int
     example: Data = field(repr=False)
     config: dict[str, Any] = field(default_factory=dict)  # for `symgnn train`
@@ -118,6 +119,7 @@ class DiscoveryReport:
                 "task": asdict(self.task),
                 "verdicts": {kind: asdict(found) for kind, found in self.verdicts.items()},
                 "absent": self.absent,
+                "untried": self.untried,
                 "ladder": self.ladder,
                 "symmetries": self.symmetries,
                 "best": self.best,

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from symgnn.discovery._moving import MOST_COORDINATES
+from symgnn.geometry.symmetry import plural
+
 #: Fewer graphs than this are told of.
 FEW = 200
 #: Features explained to this share by coordinates are said to hold them.
@@ -49,13 +52,16 @@ def input_warnings(graphs: Sequence[Data]) -> list[str]:
     return found
 
 
-def limits(alone: bool, sampled: Sequence[str], missed: Sequence[str]) -> list[str]:
+def limits(
+    alone: bool, sampled: Sequence[str], missed: Sequence[str], untried: Sequence[str] = ()
+) -> list[str]:
     """What a reader should know of the search.
 
     Args:
         alone: Whether graphs without coordinates predict the targets.
         sampled: Elements of graphs of which only some were read.
         missed: Steps for which there was no time.
+        untried: Kinds that were not tried since graphs are large.
     """
     found = []
     if alone:
@@ -65,6 +71,12 @@ def limits(alone: bool, sampled: Sequence[str], missed: Sequence[str]) -> list[s
         )
     if sampled:
         found.append(f"Graphs are large: of {', '.join(sampled)}, a random part was read.")
+    if untried:
+        names = " and ".join(plural(kind) for kind in untried)
+        found.append(
+            f"{names.capitalize()} are tried for graphs with at most {MOST_COORDINATES} "
+            "coordinates, and these have more: whether they matter is not known."
+        )
     if missed:
         more = ", ..." if len(missed) > 4 else ""
         first = ", ".join(missed[:4])

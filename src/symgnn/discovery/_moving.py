@@ -28,6 +28,10 @@ ERASING = ("permutation", "translation", "rotation", "reflection", "dilation", "
 ADMITTED = 0.2
 #: Graphs that are tried to see which kinds there are.
 TRIED = 40
+#: Kinds whose elements are null spaces of matrices with a column for each coordinate of a node.
+NULL_SPACES = ("flex", "redrawing")
+#: They are tried for graphs with at most so many coordinates: 0.1 s each for that many.
+MOST_COORDINATES = 600
 
 
 def admitted(graphs: Sequence[Data], vectors: bool, seed: int) -> dict[str, float]:
@@ -50,13 +54,20 @@ def _is_identity(kind: str, graph: Data) -> bool:
 
 
 def element(kind: str, graph: Data, generator: Generator) -> Transformation | None:
-    """A random transformation of a graph; None where it has none of the kind."""
+    """A random transformation of a graph; None where it has none of the kind, or is too large."""
     if kind == "permutation" and graph.pos.shape[0] < 2:
+        return None
+    if kind in NULL_SPACES and is_large(graph):
         return None
     try:
         return TRANSFORMATIONS[kind].random(graph.pos, graph.edge_index, generator=generator)
     except NoSuchTransformation:
         return None
+
+
+def is_large(graph: Data) -> bool:
+    """Whether a graph has too many nodes to find its flexes and redrawings."""
+    return bool(graph.pos.numel() > MOST_COORDINATES)
 
 
 def moved(

@@ -10,8 +10,8 @@ import torch
 from torch import Generator, Tensor
 from torch_geometric.data import Data
 
-#: At most so many elements of a set (angles, pairs, chains) per graph; others are drawn at random.
-MOST_ELEMENTS = 4_000
+from symgnn.discovery._listed_elements import MOST_ELEMENTS, angles_of, chains_of, pairs_of
+
 #: At most so many numbers describe the features of a node or an edge.
 MOST_FEATURES = 8
 
@@ -80,12 +80,17 @@ def pack(graphs: Sequence[Data], generator: Generator, features: bool = True) ->
         features: Whether `x`, `z` and `edge_attr` are read.
     """
     parts: dict[str, list[Tensor]] = {name: [] for name in ("edges", "angles", "pairs", "chains")}
-    hops, order, links, sampled, first = [], [], [], set(), 0
+    hops, order, links, first = [], [], [], 0
+    sampled: set[str] = set()
     for graph in graphs:
         count = graph.pos.shape[0]
         edges, attributes = both_ways(graph, features)
-        found = {"edges": edges, "angles": _angles(edges, count), "chains": _chains(edges, count)}
-        found["pairs"], between = _pairs(edges, count)
+        angles, some_angles = angles_of(edges, count, generator)
+        chains, some_chains = chains_of(edges, count, generator)
+        pairs, between, some_pairs = pairs_of(edges, count, generator)
+        some = {"angles": some_angles, "chains": some_chains, "pairs": some_pairs}
+        sampled |= {name for name, drawn in some.items() if drawn}
+        found = {"edges": edges, "angles": angles, "chains": chains, "pairs": pairs}
         for name, elements in found.items():
             if name != "edges" and elements.shape[1] > MOST_ELEMENTS:
                 kept = torch.randperm(elements.shape[1], generator=generator)[:MOST_ELEMENTS]
@@ -145,46 +150,6 @@ def both_ways(graph: Data, features: bool) -> tuple[Tensor, Tensor]:
     times = total[:, 2 * width].unsqueeze(1).clamp(min=1)
     found = torch.cat([total[:, : 2 * width], total[:, -1:]], 1) / times
     return torch.stack([unique % count, unique // count]), found
-
-
-def _angles(edges: Tensor, count: int) -> Tensor:
-    """Two neighbours j < k of each vertex i, as rows j, i, k."""
-    source, target = edges
-    degree = torch.bincount(target, minlength=count)
-    start = degree.cumsum(0) - degree
-    first = torch.arange(edges.shape[1]).repeat_interleave(degree[target])
-    before = degree[target].cumsum(0) - degree[target]
-    second = start[target[first]] + torch.arange(len(first)) - before[first]
-    keep = first < second
-    return torch.stack([source[first[keep]], target[first[keep]], source[second[keep]]])
-
-
-def _chains(edges: Tensor, count: int) -> Tensor:
-    """Nodes j - i - k - l along edges, all different, once from either end."""
-    near = [edges[0][edges[1] == node].tolist() for node in range(count)]
-    rows = [
-        (j, i, k, l)
-        for i, k in edges.T.tolist()
-        if i < k
-        for j in near[i]
-        if j != k
-        for l in near[k]
-        if l not in (i, j)
-    ]
-    return torch.tensor(rows[: 20 * MOST_ELEMENTS], dtype=torch.long).reshape(-1, 4).T
-
-
-def _pairs(edges: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """All pairs of nodes, and how many edges are between them; 4 for more than 3."""
-    joined = torch.zeros(count, count, dtype=torch.bool)
-    joined[edges[0], edges[1]] = True
-    reach, hops = torch.eye(count, dtype=torch.bool), torch.full((count, count), 4)
-    for hop in (1, 2, 3):
-        further = (reach.float() @ joined.float()) > 0
-        hops[further & ~reach & (hops == 4)] = hop
-        reach = reach | further
-    first, second = torch.triu_indices(count, count, offset=1)
-    return torch.stack([first, second]), hops[first, second]
 
 
 def node_features(graphs: Sequence[Data]) -> Tensor:

@@ -34,6 +34,8 @@ def report_text(report: DiscoveryReport) -> str:
     if report.absent:
         names = ", ".join(plural(kind) for kind in report.absent)
         lines.append(f"{'not in these graphs:':24}{names}")
+    if report.untried:
+        lines.append(f"{'not tried:':24}{', '.join(map(plural, report.untried))}")
     paragraphs = [_LEGEND, report.advice, *(f"Note: {text}" for text in report.warnings)]
     for text in paragraphs:
         lines += ["", *textwrap.wrap(text, WIDTH)]

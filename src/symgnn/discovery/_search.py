@@ -19,7 +19,7 @@ from symgnn.discovery._even_draws import Bridges
 from symgnn.discovery._input_warnings import input_warnings, limits
 from symgnn.discovery._kind_verdicts import compared, enough, judge, kept_by_errors
 from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
-from symgnn.discovery._moving import ADMITTED, ERASING, admitted, moved
+from symgnn.discovery._moving import ADMITTED, ERASING, NULL_SPACES, admitted, is_large, moved
 from symgnn.discovery._packing import Pack, pack
 from symgnn.discovery._pose import PoseFinding, pose_shortcut
 from symgnn.discovery._residual_steps import ResidualSteps
@@ -56,6 +56,8 @@ class Search:
         self.rows: TargetRows = target_rows(graphs, task, self.pack, generator)
         self.shares = admitted(graphs, self.rows.vectors, seed)
         self.kinds = [kind for kind, share in self.shares.items() if share >= ADMITTED]
+        large = not self.rows.vectors and any(map(is_large, graphs))
+        self.untried = [kind for kind in NULL_SPACES if large and kind not in self.kinds]
         self.symmetries: dict[str, Symmetry] = (
             dict(VECTOR_RUNGS)
             if self.rows.vectors
@@ -128,7 +130,12 @@ class Search:
             dimension=self.pack.dimension,
             task=self.task,
             verdicts=verdicts,
-            absent={k: s for k, s in self.shares.items() if k not in self.kinds},
+            absent={
+                kind: share
+                for kind, share in self.shares.items()
+                if kind not in (*self.kinds, *self.untried)
+            },
+            untried=list(self.untried),
             ladder={
                 name: (float(loss.mean()) / float(baseline.mean())) ** 0.5
                 for name, loss in self.losses.items()
@@ -163,7 +170,7 @@ class Search:
     def _limits(self) -> list[str]:
         blind = self.losses.get(self.blind)
         alone = blind is not None and not self.rows.vectors and float(blind.mean()) < NEGLIGIBLE
-        return limits(alone, self.pack.sampled, self.store.missed)
+        return limits(alone, self.pack.sampled, self.store.missed, self.untried)
 
     def _around_mean(self) -> Tensor:
         return self.rows.y if self.rows.vectors else self.rows.y - self.rows.y.mean(0)
