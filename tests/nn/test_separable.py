@@ -95,6 +95,10 @@ def check(case: Product, data: Data | None = None) -> dict[str, Tensor]:
     expected = results(lambda d: case.expected(model, d), model, data)
     error, where = disagreement(results(model, model, data), expected)
     assert error < TOLERANCE, f"{case}: {where} is off by {error:.2e} of its scale"
+    output = {"output": expected["output"]}
+    with torch.no_grad():  # predictions leave out what derivatives need
+        error, _ = disagreement({"output": model(data)}, output)
+    assert error < TOLERANCE, f"{case}: predictions are off by {error:.2e} of their scale"
     return expected
 
 

@@ -67,17 +67,21 @@ class Moments:
         topology: With the rays.
         vectors: `[R, n]`.
         unit: Whether they have length 1, or 0 at coincident points.
+        of_rows: Whether they are those of the rows of the stars instead, `[P, n]`.
     """
 
-    def __init__(self, topology: Topology, vectors: Tensor, unit: bool = False) -> None:
+    def __init__(
+        self, topology: Topology, vectors: Tensor, unit: bool = False, of_rows: bool = False
+    ) -> None:
         self.topology, self.vectors, self.may_be_unit = topology, vectors, unit
+        self.of_rows = of_rows
         self._made: dict[tuple[Any, ...], tuple[Geometry, Layout]] = {}
 
     @cached_property
     def unit(self) -> bool:
         """Whether all vectors are known to have length 1."""
         known = self.may_be_unit and may_branch_on_values(self.vectors)
-        return known and bool(self.vectors.detach().any(1).all())
+        return known and _none_is_zero(self.vectors.detach())
 
     def product(
         self, form: Separable, added: Added, to: str, weight: Tensor | None = None
@@ -162,7 +166,9 @@ class Moments:
         degrees = constant(_degrees, vectors, number)
         alike, tiles = self.unit and weight is None, kept_tiles(self.topology)
         layout = Layout(stars, split, number, degrees, alike, vectors.new_empty(0), tiles)
-        columns = vectors.new_zeros(n, stars.rows).index_copy(1, stars.place, vectors.T)
+        columns = vectors.T
+        if not self.of_rows:
+            columns = vectors.new_zeros(n, stars.rows).index_copy(1, stars.place, columns)
         few = layout.few_rows
         grams = self._grams(columns[:, :few], None if weight is None else there[:few], form, layout)
         if not layout.many:
@@ -261,6 +267,12 @@ class Moments:
         alone = alone @ own
         found = g * ((monomial * back).sum(1) - h * alone)
         return found if to == "ray" else move(found, rays.vertex.T)
+
+
+def _none_is_zero(vectors: Tensor) -> bool:
+    """Whether each vector has a coordinate other than 0; most have so in the first."""
+    first = vectors[:, :1]
+    return bool(first.numel() and first.all()) or bool(vectors.any(1).all())
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

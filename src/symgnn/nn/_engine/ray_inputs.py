@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from symgnn.graphs import Topology
+from symgnn.graphs.stars import stars_of
 from symgnn.nn._engine.moments import Moments
-from symgnn.nn._engine.rows import move
+from symgnn.nn._engine.rows import kept, move
+from symgnn.nn._engine.torch_private import is_recorded, is_transformed, needs_derivative
 from symgnn.nn._engine.values import lift
 from symgnn.nn.inputs import Input, Measure
 from symgnn.nn.separable import RayProduct
@@ -36,18 +38,41 @@ def moments_of(given: RayProduct, state: State) -> Moments:
     """The moments of the vectors that a measure of angles gives each ray, made once."""
     key = ("moments", given)
     if key not in state.measured:
-        _, per_ray = state.function(given)
-        assert per_ray is not None
-        neighbour, vertex = state.seen_by(given).ray_ends
-        topology = state.topology
-        around = (topology.ray_vertex, topology.num_nodes) if given.grouped else ()
-        rays = neighbour - vertex
-        if not given.grouped:  # one coordinate after the other: operations on few take longer
-            rays = torch.stack(rays.unbind(1)).T
-        vectors = per_ray(rays, *around)
-        state.measured[key] = Moments(topology, vectors, given.unit)
+        state.measured[key] = _made_moments(given, state.seen_by(given))
     found: Moments = state.measured[key]
     return found
+
+
+def _made_moments(given: RayProduct, state: State) -> Moments:
+    (_, per_ray), topology = state.function(given), state.topology
+    assert per_ray is not None
+    if not given.grouped and _only_done(state):
+        return Moments(topology, per_ray(_rays_of_rows(state)), given.unit, of_rows=True)
+    neighbour, vertex = state.ray_ends
+    around = (topology.ray_vertex, topology.num_nodes) if given.grouped else ()
+    rays = neighbour - vertex
+    if not given.grouped:  # one coordinate after the other: operations on few take longer
+        rays = torch.stack(rays.unbind(1)).T
+    return Moments(topology, per_ray(rays, *around), given.unit)
+
+
+def _only_done(state: State) -> bool:
+    """Whether operations on coordinates are neither recorded nor differentiated."""
+    recorded = is_transformed() or is_recorded(state.x)
+    return not recorded and not needs_derivative(state.x, state.edge_shift)
+
+
+def _rays_of_rows(state: State) -> Tensor:
+    """From the vertex to the neighbour of each row of the stars `[P, n]`, one coordinate after the
+    other.
+    """
+    topology, columns = state.topology, state.x.T.contiguous()
+    stars = stars_of(topology)
+    vertex = kept(topology, "vertices of rows", lambda: topology.ray_vertex[stars.ray])
+    neighbour = columns.index_select(1, stars.neighbour)
+    if state.edge_shift is not None:
+        neighbour = neighbour + topology.on_rays(state.edge_shift)[stars.ray].T
+    return (neighbour - columns.index_select(1, vertex)).T
 
 
 def on_lines(given: Measure, state: State) -> Tensor:

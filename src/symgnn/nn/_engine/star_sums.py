@@ -38,7 +38,12 @@ from symgnn.nn._engine.moment_sums import (
 )
 from symgnn.nn._engine.star_tiles import tiles_of
 from symgnn.nn._engine.star_work import StarWork, exchanged
-from symgnn.nn._engine.torch_private import is_recorded, is_transformed, keeps_graph
+from symgnn.nn._engine.torch_private import (
+    is_recorded,
+    is_transformed,
+    keeps_graph,
+    needs_derivative,
+)
 
 
 def star_sums(added: Added, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
@@ -55,8 +60,23 @@ def star_sums(added: Added, geometry: Geometry, weights: Weights, layout: Layout
     """
     if is_transformed() or is_recorded(added.by_neighbour):
         return plain_sums(added, geometry, weights, layout)
+    if not needs_derivative(*added, *geometry, *weights):
+        return _sums_alone(added, geometry, weights, layout)
     found: Tensor = _StarSums.apply(*added, *geometry, *weights, layout)
     return found
+
+
+def _sums_alone(added: Added, geometry: Geometry, weights: Weights, layout: Layout) -> Tensor:
+    """The sums without anything that a derivative needs."""
+    work, few = StarWork(added, geometry, weights, layout), layout.few_vertices
+    out = weights.few.new_empty(len(added.by_vertex), work.c)
+    for tile in tiles_of(layout, added.by_vertex.shape[1], out.dtype):
+        work.sums_alone(tile, out[tile.vertices])
+    if work.apart and few < len(out):
+        equals = torch.empty_like(out[few:])
+        work.equals(equals, None)
+        out[few:].addcmul_(equals, weights.many[-1])
+    return out
 
 
 class _StarSums(torch.autograd.Function):

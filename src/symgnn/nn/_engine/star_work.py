@@ -84,14 +84,50 @@ class StarWork:
         if tile.few:
             self.by_pairs(tile, both, out, wanted)
             return both
-        few = self.layout.few_vertices
-        here = slice(tile.vertices.start - few, tile.vertices.stop - few)
-        memory = None if kept is None else kept[here]
+        memory = None if kept is None else kept[self.among_many(tile)]
         if self.apart:
-            self.by_moments_of_nodes(tile, here, both, out, wanted, memory)
+            self.by_moments_of_nodes(tile, both, out, wanted, memory)
         else:
             self.by_moments(tile, both, out, wanted, memory)
         return both
+
+    def sums_alone(self, tile: Tile, out: Tensor) -> None:
+        """The sums of a tile without what their derivatives need `[V, c]`; without the pairs of
+        equals where they are added later.
+        """
+        width = self.added.by_neighbour.shape[1]
+        both = self.gathered(tile, self.memory("rows", len(tile.ray), width))
+        if tile.few or not self.apart:
+            self.complete(tile, both)
+        if tile.few:
+            self._pairs_alone(tile, both, out)
+            return
+        moments, c = self.moments(self.features(tile), both, None), self.c
+        if self.apart:
+            self.complete_moments(tile, moments)
+        product = self.memory("product", *moments.shape[:2], c)
+        torch.mul(moments[..., :c], moments[..., -c:], out=product)
+        torch.sum(product.mul_(self.moment[:, :c]), 1, out=out)
+        if not self.apart:
+            out += self._equals_alone(tile, both)
+
+    def _pairs_alone(self, tile: Tile, both: Tensor, out: Tensor) -> None:
+        """The sums of vertices with few rays, of which only the factors h are multiplied by K."""
+        (vertices, side), p, c = tile.shape, self.p, self.c
+        gram = self.geometry.grams[tile.grams].view(vertices, side, side * p)
+        turned = self.memory("turned", vertices, side * p, c)
+        turned = torch.bmm(gram.mT, both[..., -c:], out=turned).view(vertices, side, p, c)
+        of_ray = self.memory("product", vertices, side, c)
+        torch.sum(turned.mul_(self.weights.few), 2, out=of_ray)
+        torch.sum(of_ray.mul_(both[..., :c]), 1, out=out)
+
+    def _equals_alone(self, tile: Tile, both: Tensor) -> Tensor:
+        """The pairs of equals of vertices with many rays, `[V, c]`."""
+        product, own = _product(both, self.c), self.own[:, : self.c]
+        if self.unit:
+            return product.sum(1) * own
+        squares = self.geometry.own[tile.many].view(*tile.shape, -1)
+        return (torch.bmm(squares.mT, product) * own).sum(1)
 
     def gathered(self, tile: Tile, into: Tensor | None = None) -> Tensor:
         """What neighbours add to g and h, `[V, D, 2 c]`; anything for padding."""
@@ -120,6 +156,18 @@ class StarWork:
             kept = self.memory("moments", len(both), features.shape[2], both.shape[2])
         return torch.bmm(features.mT, both, out=kept)
 
+    def among_many(self, tile: Tile) -> slice:
+        """The vertices of a tile among those with many rays."""
+        few = self.layout.few_vertices
+        return slice(tile.vertices.start - few, tile.vertices.stop - few)
+
+    def complete_moments(self, tile: Tile, moments: Tensor) -> Tensor:
+        """Add a times the sums of F, and keep the moments of the first; gives a `[V, 2 c]`."""
+        here, a = self.among_many(tile), self.added.by_vertex[tile.vertices]
+        moments.addcmul_(self.layout.sums[here].unsqueeze(2), a.unsqueeze(1))
+        self.lowest[here] = moments[:, 0]
+        return a
+
     def by_moments(
         self, tile: Tile, both: Tensor, terms: Tensor, wanted: bool, kept: Tensor | None
     ) -> None:
@@ -140,7 +188,6 @@ class StarWork:
     def by_moments_of_nodes(
         self,
         tile: Tile,
-        here: slice,
         both: Tensor,
         terms: Tensor,
         wanted: bool,
@@ -148,10 +195,8 @@ class StarWork:
     ) -> None:
         """B of vertices with many rays, from b and a; b becomes Z, but for `o_j b_j`."""
         c, features = self.c, self.features(tile)
-        a, sums = self.added.by_vertex[tile.vertices], self.layout.sums[here]
         moments = self.moments(features, both, kept)
-        moments.addcmul_(sums.unsqueeze(2), a.unsqueeze(1))
-        self.lowest[here] = moments[:, 0]
+        a = self.complete_moments(tile, moments)
         terms[:, : self.p] = torch.matmul(self.layout.degrees, _product(moments, c))
         if wanted:
             moments.mul_(self.moment)
@@ -200,7 +245,7 @@ class StarWork:
             moments: Those of vertices with many rays, times their coefficients.
             wanted: Which ones.
         """
-        c, given, few = self.c, self.geometry, self.layout.few_vertices
+        c, given = self.c, self.geometry
         grams, own = torch.empty_like(given.grams), torch.empty_like(given.own)
         features = given.features.new_empty(given.features.shape[::-1])
         for tile in tiles_of(self.layout, self.added.by_vertex.shape[1], grad.dtype):
@@ -213,7 +258,7 @@ class StarWork:
                 continue
             if wanted[1]:
                 assert moments is not None
-                known = moments[tile.vertices.start - few : tile.vertices.stop - few]
+                known = moments[self.among_many(tile)]
                 change = exchanged(known, c)
                 change = change.unflatten(2, (-1, c)) * (self.twice * out.unsqueeze(2))
                 into = features[tile.many].view(*tile.shape, -1)

@@ -29,10 +29,15 @@ def apply_function(function: type[torch.autograd.Function], *given: Any) -> Any:
     """
     if is_transformed():
         return function.apply(*given)
-    if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given):
+    if needs_derivative(*given):
         plain = super(torch.autograd.Function, function)
         return plain.apply(*unwrap_dead_wrappers(given))  # type: ignore[attr-defined]
     return function.forward(*given)
+
+
+def needs_derivative(*given: Any) -> bool:
+    """Whether autograd is to differentiate by any of these."""
+    return torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given)
 
 
 def is_recorded(value: Tensor) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from symgnn.nn._engine.harmonics import step
+from symgnn.nn._engine.harmonics import number_of_harmonics, step
 from symgnn.nn._engine.monomials import constant
-from symgnn.nn._engine.torch_private import is_recorded, is_transformed
+from symgnn.nn._engine.torch_private import is_recorded, is_transformed, needs_derivative
 
 
 def unit_features(vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
@@ -31,6 +31,8 @@ def unit_features(vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
     """
     if not degree or is_transformed() or is_recorded(vectors) or weight.requires_grad:
         return torch.cat(_recursion(vectors, weight, degree))
+    if not needs_derivative(vectors):
+        return _at_once(vectors, weight, degree)
     found: Tensor = _UnitFeatures.apply(vectors, weight, degree)
     return found
 
@@ -41,6 +43,20 @@ def _recursion(vectors: Tensor, weight: Tensor, degree: int) -> list[Tensor]:
     for map in constant(_steps, vectors, vectors.shape[0], degree):
         product = found[-1].unsqueeze(1) * vectors
         found.append(map @ product.flatten(0, 1))
+    return found
+
+
+def _at_once(vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
+    """The harmonics of all degrees from 1 on, each made where it stands, without derivatives."""
+    (n, size), maps = vectors.shape, constant(_steps, vectors, vectors.shape[0], degree)
+    found = vectors.new_empty(1 + n + sum(len(map) for map in maps), size)
+    found[:1] = weight
+    lower = torch.mul(vectors, weight, out=found[1 : 1 + n])
+    start = 1 + n
+    for map in maps:
+        product = (lower.unsqueeze(1) * vectors).flatten(0, 1)
+        lower = torch.mm(map, product, out=found[start : start + len(map)])
+        start += len(map)
     return found
 
 
@@ -65,9 +81,9 @@ def _slopes(n: int, degree: int, like: Tensor) -> list[Tensor]:
 class _UnitFeatures(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
-        parts = _recursion(vectors, weight, degree)
-        found = torch.cat(parts)
-        ctx.degree, ctx.counts = degree, [len(each) for each in parts]
+        found = _at_once(vectors, weight, degree)
+        ctx.degree = degree
+        ctx.counts = [number_of_harmonics(len(vectors), p) for p in range(degree + 1)]
         ctx.save_for_backward(vectors, weight, found)
         return found
 
