@@ -27,6 +27,12 @@ def exchanged(rows: Tensor, c: int) -> Tensor:
     return torch.cat([rows[..., c:], rows[..., :c]], -1) if rows.shape[-1] > c else rows
 
 
+def _all_exchanged(added: Added, c: int) -> Added:
+    """What the factors h and g are the sum of."""
+    by_ray = None if added.by_ray is None else exchanged(added.by_ray, c)
+    return Added(exchanged(added.by_vertex, c), exchanged(added.by_neighbour, c), by_ray)
+
+
 def _product(rows: Tensor, c: int) -> Tensor:
     """`g h`, `[.., w] -> [.., c]`."""
     return rows[..., :c] * rows[..., -c:]
@@ -245,25 +251,39 @@ class StarWork:
             moments: Those of vertices with many rays, times their coefficients.
             wanted: Which ones.
         """
-        c, given = self.c, self.geometry
+        c, given, width, work = self.c, self.geometry, self.added.by_vertex.shape[1], self
         grams, own = torch.empty_like(given.grams), torch.empty_like(given.own)
-        features = given.features.new_empty(given.features.shape[::-1])
-        for tile in tiles_of(self.layout, self.added.by_vertex.shape[1], grad.dtype):
-            out, both = grad[tile.vertices].unsqueeze(1), self.complete(tile, self.gathered(tile))
-            g, h = both[..., :c], both[..., -c:]
+        features = torch.empty_like(given.features)
+        turned = bool(self.layout.many)
+        if turned:  # rows of h and g: to get a derivative by F, g is multiplied by moments of h
+            work = StarWork(_all_exchanged(self.added, c), given, self.weights, self.layout)
+        for tile in tiles_of(self.layout, width, grad.dtype):
+            out, into = grad[tile.vertices].unsqueeze(1), work.memory("rows", len(tile.ray), width)
+            both = work.complete(tile, work.gathered(tile, into))
             if tile.few:
-                change = (out * self.weights.few).unsqueeze(1) * h.unsqueeze(2)
-                into = grams[tile.grams].view(*tile.shape, tile.side * self.p)
-                torch.bmm(g, change.flatten(1, 2).mT, out=into)
+                g, h = both[..., :c], both[..., -c:]
+                self.by_grams(tile, out, h if turned else g, g if turned else h, grams)
                 continue
             if wanted[1]:
                 assert moments is not None
-                known = moments[self.among_many(tile)]
-                change = exchanged(known, c)
-                change = change.unflatten(2, (-1, c)) * (self.twice * out.unsqueeze(2))
-                into = features[tile.many].view(*tile.shape, -1)
-                torch.bmm(both, change.flatten(2).mT, out=into)
+                found = work.by_features(out, both, moments[self.among_many(tile)])
+                into = features[:, tile.many].view(len(features), *tile.shape)
+                into.copy_(found.permute(2, 0, 1))
             if wanted[2]:
-                change = (g * h).mul_(out).flatten(0, 1)
+                change = _product(both, c).mul_(out).flatten(0, 1)
                 torch.mm(change, self.weights.many[self.p :].T, out=own[tile.many])
-        return [grams, features.T, own]
+        return [grams, features, own]
+
+    def by_grams(self, tile: Tile, out: Tensor, g: Tensor, h: Tensor, grams: Tensor) -> None:
+        """The derivative by K."""
+        change = (out * self.weights.few).unsqueeze(1) * h.unsqueeze(2)
+        into = grams[tile.grams].view(*tile.shape, tile.side * self.p)
+        torch.bmm(g, change.flatten(1, 2).mT, out=into)
+
+    def by_features(self, out: Tensor, both: Tensor, moments: Tensor) -> Tensor:
+        """The derivative by F `[V, D, M]`, from the factors h and g and the moments of g and h."""
+        change = self.memory("moments", *moments.shape)
+        halves = moments.unflatten(2, (-1, self.c)), (self.twice * out).unsqueeze(2)
+        torch.mul(*halves, out=change.unflatten(2, (-1, self.c)))
+        found = self.memory("features", *both.shape[:2], moments.shape[1])
+        return torch.bmm(both, change.mT, out=found)

@@ -100,5 +100,6 @@ class _UnitFeatures(torch.autograd.Function):
         slopes = constant(_slopes, vectors, n, ctx.degree)
         for map, of_this, lower in zip(slopes, above[1:], below[:-1], strict=True):
             if len(of_this):  # one dimension has none above degree 1
-                total += ((map @ of_this).unflatten(0, (n, len(lower))) * lower).sum(1)
+                by_lower = (map @ of_this).unflatten(0, (n, len(lower)))
+                total += by_lower.mul_(lower).sum(1)
         return total, None, None
