@@ -8,10 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from longer import NETWORKS
 from longer_table import rows
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 COLOURS = {True: "#1a7f4b", False: "#b3261e", None: "#8a9196"}
+GREY = "#7c8a91"
+MARKERS = dict(zip(NETWORKS, "osDv^X*Ph", strict=True))
 
 
 def draw(folder: Path, picture: Path) -> None:
@@ -23,19 +27,21 @@ def draw(folder: Path, picture: Path) -> None:
         least = row["means"][row["best"]]
         ends = [mean / least for mean in row["means"].values()]
         axes.plot([1, max(ends)], [place, place], color="#d5dadd", lw=1, zorder=0)
-        for number, (name, mean) in enumerate(sorted(row["means"].items(), key=lambda m: m[1])):
+        for name, mean in row["means"].items():
             chosen = name == row["advised"]
-            colour = COLOURS[row["agree"]] if chosen else "#7c8a91"
-            fill = colour if chosen else "white"
-            order = 3 if chosen else 2
-            axes.scatter(mean / least, place, s=42, color=fill, edgecolor=colour, zorder=order)
-            axes.annotate(
-                name, (mean / least, place), xytext=(0, (7, -13, 16, -22)[number % 4]), ha="center",
-                textcoords="offset points", fontsize=7, color=colour,
-            )  # fmt: skip
+            colour = COLOURS[row["agree"]] if chosen else GREY
+            fill, order = (colour, 3) if chosen else ("white", 2)
+            look = {"s": 70, "marker": MARKERS[name], "zorder": order}
+            axes.scatter(mean / least, place, color=fill, edgecolor=colour, **look)
     axes.set_yticks(range(len(found)), [row["name"] for row in found])
     axes.set(ylim=(len(found) - 0.4, -0.6))
-    axes.set_xlabel("test error over that of the best network; filled: the advised one")
+    axes.set_xlabel(
+        "test error over that of the best network; filled: the advised one, green where the "
+        "criterion holds"
+    )
+    look = {"linestyle": "", "color": "white", "markeredgecolor": GREY, "markersize": 8}
+    handles = [Line2D([], [], marker=mark, label=name, **look) for name, mark in MARKERS.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False)
     axes.grid(alpha=0.25, axis="x")
     figure.savefig(picture, dpi=110)
 
