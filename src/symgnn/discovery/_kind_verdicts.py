@@ -61,7 +61,8 @@ class KindVerdict:
         low, high = self.interval
         seen = ""
         if self.visible is not None and self.verdict == "kept":
-            seen = f"; an effect of {100 * self.visible:.2g} % of the variance would have been seen"
+            share = f"{100 * self.visible:.2g} %"
+            seen = f"; an effect of {share} of the variance would probably have been seen"
         return (
             f"{self.kind}: {self.verdict} (error x {self.effect:.2f}, {low:.2f} to {high:.2f}, "
             f"p = {self.p_value:.2g}; {self.how}{seen})"
