@@ -75,7 +75,7 @@ def limits(
         names = " and ".join(plural(kind) for kind in untried)
         found.append(
             f"{names.capitalize()} are tried for graphs with at most {MOST_COORDINATES} "
-            "coordinates, and these have more: whether they matter is not known."
+            "coordinates, and some of these have more: whether they matter is not known."
         )
     if missed:
         more = ", ..." if len(missed) > 4 else ""

@@ -21,8 +21,8 @@ from symgnn.nn.state import measure, start
 SAMPLE = 512
 #: How many graphs weights are rescaled on, at most, and how many angles and edges these have.
 EXAMPLE_GRAPHS, EXAMPLE_ANGLES = 16, 400_000
-#: Deviations of features are at least the largest distance from the mean over this number: a rare
-#: element of one-hot columns would be some 30 deviations away, and its powers overflow products.
+#: Standardised features are at most this far from 0 in the training graphs. A rare element of
+#: one-hot columns would be at 30, and networks that multiply values would raise it to powers.
 FARTHEST = 5.0
 #: The attributes of a graph that networks read.
 READ = ("pos", "edge_index", "edge_shift", "x", "z", "vel", "part", "edge_attr", "angle_attr", "u")

@@ -46,7 +46,7 @@ def moments_of(given: RayProduct, state: State) -> Moments:
 def _made_moments(given: RayProduct, state: State) -> Moments:
     (_, per_ray), topology = state.function(given), state.topology
     assert per_ray is not None
-    if not given.grouped and _only_done(state):
+    if not given.grouped and _needs_no_derivative(state):
         return Moments(topology, per_ray(_rays_of_rows(state)), given.unit, of_rows=True)
     neighbour, vertex = state.ray_ends
     around = (topology.ray_vertex, topology.num_nodes) if given.grouped else ()
@@ -56,8 +56,8 @@ def _made_moments(given: RayProduct, state: State) -> Moments:
     return Moments(topology, per_ray(rays, *around), given.unit)
 
 
-def _only_done(state: State) -> bool:
-    """Whether operations on coordinates are neither recorded nor differentiated."""
+def _needs_no_derivative(state: State) -> bool:
+    """Whether coordinates need no derivative, and operations on them are not recorded."""
     recorded = is_transformed() or is_recorded(state.x)
     return not recorded and not needs_derivative(state.x, state.edge_shift)
 

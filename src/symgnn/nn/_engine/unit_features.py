@@ -32,7 +32,7 @@ def unit_features(vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
     if not degree or is_transformed() or is_recorded(vectors) or weight.requires_grad:
         return torch.cat(_recursion(vectors, weight, degree))
     if not needs_derivative(vectors):
-        return _at_once(vectors, weight, degree)
+        return _without_derivative(vectors, weight, degree)
     found: Tensor = _UnitFeatures.apply(vectors, weight, degree)
     return found
 
@@ -46,7 +46,7 @@ def _recursion(vectors: Tensor, weight: Tensor, degree: int) -> list[Tensor]:
     return found
 
 
-def _at_once(vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
+def _without_derivative(vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
     """The harmonics of all degrees from 1 on, each made where it stands, without derivatives."""
     (n, size), maps = vectors.shape, constant(_steps, vectors, vectors.shape[0], degree)
     found = vectors.new_empty(1 + n + sum(len(map) for map in maps), size)
@@ -81,7 +81,7 @@ def _slopes(n: int, degree: int, like: Tensor) -> list[Tensor]:
 class _UnitFeatures(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, weight: Tensor, degree: int) -> Tensor:
-        found = _at_once(vectors, weight, degree)
+        found = _without_derivative(vectors, weight, degree)
         ctx.degree = degree
         ctx.counts = [number_of_harmonics(len(vectors), p) for p in range(degree + 1)]
         ctx.save_for_backward(vectors, weight, found)
