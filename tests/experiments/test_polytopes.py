@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -197,6 +198,26 @@ def test_data_efficiency(tmp_path: Path) -> None:
     assert len(results["lines"]) == 3 * len(results["columns"])
 
 
+def test_data_efficiency_in_two_runs(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"seeds": 2, "epochs": 2, "copies": 2, "console": QUIET}
+    whole = run_efficiency(tmp_path / "whole", samples=(1, 2, 3), **options)
+    run_efficiency(tmp_path / "first", samples=(3,), **options)
+    first = tmp_path / "first" / "results.json"
+    second = run_efficiency(tmp_path / "second", samples=(2, 1), join=[first], **options)
+    names = ("samples", "curves", "judged")
+    assert {name: second[name] for name in names} == {name: whole[name] for name in names}
+    # the points of the first run are not run again
+    assert len(list((tmp_path / "second" / "points").iterdir())) == 10
+    assert all(point["commit"] for point in second["points"])
+    with pytest.raises(ValueError, match=r"--join: .* has settings .*'epochs': 2.* not .*3"):
+        run_efficiency(tmp_path / "other", join=[first], **{**options, "epochs": 3})
+    old = json.loads(first.read_text())
+    del old["points"]
+    write_json(first, old)
+    with pytest.raises(ValueError, match="has no points"):
+        run_efficiency(tmp_path / "other", join=[first], **options)
+
+
 def test_claims_on_data_efficiency() -> None:
     def curve(column: str, *means: float) -> dict:
         return {"column": column, "mean": means}
@@ -229,6 +250,24 @@ def test_node_features_break_the_symmetry_of_sdgn_mean() -> None:
     result = tables.run_row(TABLE.name, Row("SDGN", "mean"), 1, 300, "random", 1)
     assert result["cells"]["train"]["mean"] == 1
     assert result["cells"]["train"]["paper_mean"] is None
+
+
+def test_rows_and_samples_take_several_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ["--seeds", "1", "--epochs", "1", "--out", str(tmp_path)]
+    assert main(["reproduce", "polytopes-3d", *short, "--rows", "dgn sum", "gn mean"]) == 0
+    table = json.loads((tmp_path / "polytopes-3d" / "results.json").read_text())
+    assert [(row["block"], row["aggregation"]) for row in table["rows"]] == [
+        ("DGN", "sum"),
+        ("GN", "mean"),
+    ]
+    assert main(["reproduce", "data-efficiency", *short, "--samples", "1", "0"]) == 2
+    assert "--samples: is 0" in capsys.readouterr().err
+    assert main(["reproduce", "polytopes-3d", *short, "--samples", "1"]) == 2
+    assert "--samples: is not an option of this experiment" in capsys.readouterr().err
+    assert main(["reproduce", "--rows", "gn", "polytopes-3d"]) == 2
+    assert "the name is missing; put it first" in capsys.readouterr().err
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,9 +40,18 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     )
     reproduce.add_argument(
         "--rows",
-        action="append",
+        action="extend",
+        nargs="+",
         metavar="WORDS",
-        help='only these rows, such as --rows "agn sum"; may be given several times',
+        help='only these rows, such as --rows gn "agn sum"',
+    )
+    reproduce.add_argument(
+        "--samples",
+        type=int,
+        action="extend",
+        nargs="+",
+        metavar="COUNT",
+        help="for data-efficiency: the numbers of samples per polytope, such as --samples 1 10 100",
     )
     reproduce.add_argument(
         "--node-features",
@@ -62,11 +71,11 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     reproduce.add_argument(
         "--join",
         type=Path,
-        action="append",
+        action="extend",
+        nargs="+",
         metavar="FILE",
         help="results.json of the same experiment and options: only the rows that it lacks (or "
-        "those of --rows) are run, and all are shown and judged together; may be given several "
-        "times",
+        "those of --rows) are run, and all are shown and judged together",
     )
     reproduce.add_argument(
         "--jobs", type=int, help="number of rows to run at once (default: the number of cores)"
@@ -98,11 +107,16 @@ def run(options: argparse.Namespace) -> int:
             console.print(f"[bold]{name}[/]  {title}")
         return 0
     if options.name is None:
-        raise ValueError(f"reproduce: the name is missing; choose from {', '.join(REPRODUCIBLE)}")
+        raise ValueError(
+            "reproduce: the name is missing; put it first, as in symgnn reproduce mnist --rows gn, "
+            f"and choose from {', '.join(REPRODUCIBLE)}"
+        )
     for field in ("seeds", "epochs", "limit", "jobs"):
         value = getattr(options, field)
         if value is not None:
             check_count(f"--{field}", value)
+    for count in options.samples or ():
+        check_count("--samples", count)
     engine = engine_named(options.engine, options.jobs)
     out = options.out / options.name
     if options.name in REPRODUCIBLE:

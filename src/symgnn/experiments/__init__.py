@@ -68,6 +68,7 @@ class Options:
     node_features: str | None = None
     reading: Path | None = None
     join: Sequence[Path] | None = None
+    samples: Sequence[int] | None = None
 
     def given(self, *names: str) -> dict[str, Any]:
         """The options of these names that are given; an error if there are others."""
@@ -103,7 +104,7 @@ def reproduce(
             raise ValueError("--engine: step-time runs locally, one block at a time; remove it")
         return run_step_time(directory, console=console, **options.given("protocol", "source"))
     if name == data_efficiency.NAME:
-        given = options.given("seeds", "epochs")
+        given = options.given("seeds", "epochs", "samples", "join")
         return run_efficiency(directory, engine=engine, console=console, **given)
     if name == marked_solids.NAME:
         given = options.given("seeds", "epochs")

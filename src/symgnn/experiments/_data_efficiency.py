@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from rich.console import Console
 from symgnn.data import Polytopes
 from symgnn.data._polytope_sets import AFFINE_SETS
 from symgnn.experiments._engines import HERE, RowEngine
+from symgnn.experiments._joined_rows import read_rows
 from symgnn.experiments._polytope_accuracy import accuracy_on
 from symgnn.experiments._polytope_tables import COPIES, Row
 from symgnn.experiments._polytope_training import train_network
@@ -37,35 +38,66 @@ def run_efficiency(
     epochs: int = 1000,
     samples: Sequence[int] = SAMPLES,
     copies: int = COPIES,
+    join: Sequence[Path] | None = None,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Train GN on growing sets and the others on one sample; write and return results.json."""
+    """Train GN on growing sets and the others on one sample; write and return results.json.
+
+    Args:
+        directory: For results.json, and the points as they complete.
+        seeds: The number of initialisations.
+        epochs: The length of each training.
+        samples: The numbers of samples per polytope.
+        copies: Test graphs per polytope.
+        join: results.json files with the same seeds, epochs and copies; their points are not run
+            again, and their numbers of samples are shown as well.
+        engine: Where points are run.
+        console: Where progress is shown.
+    """
     settings = {"seeds": seeds, "epochs": epochs, "copies": copies}
-    parts = {
-        f"{row.block} {column} {count}": partial(
+    same = {"name": NAME, "settings": settings}
+    points = {
+        _name(point): point for file in join or () for point in read_rows(file, same, key="points")
+    }
+    shown = sorted({*samples, *(p["samples"] for p in points.values() if _is_of_curve(p))})
+    wanted = {
+        _name({**row.key, "column": column, "samples": count}): partial(
             run_point, row, column, count, seeds, epochs, copies
         )
         for column in AFFINE_SETS
-        for row, counts in ((CURVE, samples), *((line, (1,)) for line in LINES))
+        for row, counts in ((CURVE, shown), *((line, (1,)) for line in LINES))
         for count in counts
     }
-    points = run_parts(parts, directory / "points", settings, epochs, console, engine)
-    curves = [_curve(column, points) for column in AFFINE_SETS]
+    missing = {name: part for name, part in wanted.items() if name not in points}
+    done = run_parts(missing, directory / "points", settings, epochs, console, engine)
+    points |= {_name(point): point for point in done}
+    found = [points[name] for name in wanted]
+    curves = [_curve(column, found) for column in AFFINE_SETS]
     return write_results(
         directory,
-        points,
+        found,
         name=NAME,
         title=TITLE,
         seeds=seeds,
         epochs=epochs,
+        settings=settings,
         dimension=DIMENSION,
         columns=list(AFFINE_SETS),
-        samples=list(samples),
+        samples=shown,
+        points=found,
         curves=curves,
-        judged=judged(curves, samples),
-        lines=[point for point in points if point["block"] != CURVE.block],
+        judged=judged(curves, shown),
+        lines=[point for point in found if not _is_of_curve(point)],
     )
+
+
+def _name(point: Mapping[str, Any]) -> str:
+    return f"{point['block']} {point['column']} {point['samples']}"
+
+
+def _is_of_curve(point: Mapping[str, Any]) -> bool:
+    return bool(point["block"] == CURVE.block)
 
 
 class Samples(Polytopes):
@@ -137,6 +169,7 @@ def run_point(
         "aggregation": row.aggregation,
         "column": column,
         "samples": samples,
+        "seeds": list(range(seeds)),
         "mean": float(values.mean()),
         "std": float(values.std()) if seeds > 1 else 0.0,
         "seconds": time.perf_counter() - began,
@@ -144,7 +177,7 @@ def run_point(
 
 
 def _curve(column: str, points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    mine = [p for p in points if (p["block"], p["column"]) == (CURVE.block, column)]
+    mine = [p for p in points if _is_of_curve(p) and p["column"] == column]
     return {
         "block": CURVE.block,
         "aggregation": CURVE.aggregation,

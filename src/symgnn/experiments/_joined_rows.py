@@ -14,7 +14,7 @@ KEY = ("block", "aggregation", "coordinate_map")
 
 
 def read_rows(
-    file: Path, expected: Mapping[str, Any], free: Collection[str] = ()
+    file: Path, expected: Mapping[str, Any], free: Collection[str] = (), key: str = "rows"
 ) -> list[dict[str, Any]]:
     """The rows of a results.json of the same experiment and protocol.
 
@@ -22,6 +22,7 @@ def read_rows(
         file: A results.json.
         expected: Fields that it must have with these values: its name, settings, ...
         free: Names of settings that may differ.
+        key: The field with the rows.
 
     Returns:
         Its rows, each with the commit that it was run with and the seeds of its initialisations.
@@ -29,7 +30,7 @@ def read_rows(
     if not file.exists():
         raise ValueError(f"--join: {file} is not there; give a results.json of symgnn reproduce")
     found = read_json(file)
-    if not isinstance(found, dict) or not isinstance(found.get("rows"), list):
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         raise ValueError(f"--join: {file} is no results.json of symgnn reproduce; give one")
     for field, value in expected.items():
         given, wanted = _without(found.get(field), free), _without(value, free)
@@ -38,9 +39,11 @@ def read_rows(
                 f"--join: {file} has {field} {given!r}, not {wanted!r}; give a "
                 "results.json of the same experiment with the same options"
             )
+    if not isinstance(found.get(key), list):
+        raise ValueError(f"--join: {file} has no {key}; give one of a newer version of symgnn")
     commit = found.get("environment", {}).get("commit", "unknown")
     seeds = {"seeds": found["seeds"]} if isinstance(found.get("seeds"), list) else {}
-    return [{"commit": commit, **seeds, **row} for row in found["rows"]]
+    return [{"commit": commit, **seeds, **row} for row in found[key]]
 
 
 def check_seeds(joined: Sequence[Mapping[str, Any]], wanted: range) -> None:
