@@ -20,7 +20,7 @@ from symgnn.data import load
 from symgnn.experiments import EXPERIMENTS, run_experiment
 from symgnn.experiments._experiment import NetworkRow, Protocol
 from symgnn.experiments._tables import choose_rows
-from symgnn.experiments._test_residuals import graph_residuals
+from symgnn.experiments._test_residuals import graph_residuals, judged
 from symgnn.experiments._tour_baseline import nearest_edges, nearest_f1
 from symgnn.experiments._trial import Trial
 from symgnn.report._run_log import read_log
@@ -165,6 +165,9 @@ def test_a_killed_process_goes_on_within_a_row(tmp_path: Path) -> None:
     )["rows"]
     assert found["cells"] == whole["cells"]
     assert found["curve"]["test_mean"] == whole["curve"]["test_mean"]
+    for row in (found, whole):  # of one thread, and of both processes of the first
+        assert 0 < row["processor_seconds"] <= row["seconds"] + 0.1
+        assert row["training_seconds"] <= row["seconds"]
 
 
 def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
@@ -209,9 +212,8 @@ def test_residuals_give_the_score_and_its_error(name: str, metric: str) -> None:
     error = residuals.double().std() / n**0.5
     # both are first-order estimates; they differ by the variation of the denominators over n
     assert float(error) == pytest.approx(float(jackknife), rel=0.35, abs=1e-6)
-    again = graph_residuals(
-        ensemble, loader(graphs, Batches(n, 1), ensemble.topology), trial.judge, metric
-    )
+    one_by_one = loader(graphs, Batches(n, 1), ensemble.topology)
+    again = graph_residuals(judged(ensemble, one_by_one, trial.judge), trial.judge, metric)
     assert torch.allclose(again, residuals, atol=1e-5)
 
 

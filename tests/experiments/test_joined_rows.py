@@ -15,7 +15,7 @@ from symgnn.experiments import EXPERIMENTS, run_experiment
 from symgnn.experiments._claims import Claim
 from symgnn.experiments._experiment import NetworkRow
 from symgnn.experiments._joined_rows import check_seeds, missing_seeds, read_rows, with_joined
-from symgnn.experiments._merged_seeds import merged
+from symgnn.experiments._merged_seeds import SECONDS, merged
 
 CURVES = np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.1], [0.9, 0.8, 0.7]])  # one for each seed
 TEST = [0.25, 0.5, 0.75]
@@ -37,6 +37,7 @@ def row_of(*seeds: int, block: str = "GN") -> dict[str, Any]:
         "symmetry": "permutations",
         "training_seconds": 10.0 * len(seeds),
         "seconds": 11.0 * len(seeds),
+        "processor_seconds": 9.0 * len(seeds),
         "cells": {"test": cell_of(block, "test", [TEST[seed] for seed in seeds], 0.01)},
         "curve": {
             "test_epoch": [1, 2, 3],
@@ -68,8 +69,10 @@ def test_seeds_are_merged_into_the_row_of_all(parts: tuple[tuple[int, ...], ...]
         "mean": pytest.approx(expected["cells"]["test"]["mean"]),
         "test_error": pytest.approx(0.01),
     }
-    for name in ("seeds", "parameters", "symmetry", "training_seconds", "seconds"):
+    for name in ("seeds", "parameters", "symmetry", *SECONDS):
         assert found[name] == expected[name]
+    del first["processor_seconds"]  # as in records of earlier versions
+    assert "processor_seconds" not in merged(first, second, cell_of)
 
 
 def test_three_rows_of_one_seed_each() -> None:

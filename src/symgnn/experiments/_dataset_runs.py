@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -30,6 +29,7 @@ from symgnn.experiments._joined_rows import (
 from symgnn.experiments._paper_verdicts import spread
 from symgnn.experiments._qm9_peers import FIELD_UNITS
 from symgnn.experiments._resume import run_parts, write_results
+from symgnn.experiments._saved_training import Spent
 from symgnn.experiments._tables import loss_curve
 from symgnn.experiments._test_residuals import standard_error, with_test_error
 from symgnn.experiments._tour_baseline import benchmark_tours, nearest_f1
@@ -192,14 +192,13 @@ def run_row(
     on_epoch: Callable[..., Any] | None = None,
 ) -> dict[str, Any]:
     """Train one network in all initialisations, on the same batches, and test it."""
-    began = time.perf_counter()
     experiment, protocol = EXPERIMENTS[settings.experiment], settings.protocol
     trial = Trial(
         experiment, row.block, settings.load(row.block, row.reading), protocol, row.reading
     )
     folder = None if directory is None else directory / str(row).replace(" ", "-")
     trained = trial.train(on_epoch, folder, {**(stamp or {}), **code()})
-    tested = time.perf_counter()
+    tested = Spent.now()
     second = settings.second()
     if second is not None:
         trial.add(SECOND, second)
@@ -221,13 +220,14 @@ def run_row(
         experiment.column(split): trial.residuals(split) for split in values if split != "train"
     }
     errors |= {name: standard_error(each) for name, each in residuals.items()}
+    spent = [sum(each) for each in zip(trial.spent, Spent.since(tested), strict=True)]
     return {
         **row.shown_key,
         "seeds": list(protocol.initialisations),
         "parameters": sum(p.numel() for p in network.parameters()),
         "symmetry": str(network.symmetry),
-        "training_seconds": trial.seconds,
-        "seconds": trial.seconds + time.perf_counter() - tested if folder else tested - began,
+        "training_seconds": trial.spent.seconds,
+        **dict(zip(Spent._fields, spent, strict=True)),
         "cells": {
             column: {
                 **experiment.cell(row.label, column, found.tolist()),

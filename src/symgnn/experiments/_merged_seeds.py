@@ -7,6 +7,8 @@ from typing import Any
 
 Cell = Mapping[str, Any]
 Row = Mapping[str, Any]
+#: Fields that add up; records of earlier versions have no processor time.
+SECONDS = ("training_seconds", "seconds", "processor_seconds")
 
 
 def merged(
@@ -55,7 +57,11 @@ def merged(
         **{name: value for name, value in first.items() if name != "residuals"},
         "commit": ", ".join(commits),
         "seeds": seeds,
-        **{name: first[name] + second[name] for name in ("training_seconds", "seconds")},
+        **{
+            name: first[name] + second[name]
+            for name in SECONDS
+            if {name} <= first.keys() & second.keys()
+        },
         "cells": cells,
         "curve": _merged_curves(first["curve"], second["curve"], counts),
         **best,

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,24 @@ from symgnn.train._metrics import Judge
 from symgnn.train._settings import Training
 
 
+class Spent(NamedTuple):
+    """How long something took."""
+
+    seconds: float
+    processor_seconds: float  # how long processors were busy with it: without other work
+
+    @staticmethod
+    def since(earlier: Spent) -> Spent:
+        """What was spent since :meth:`now` gave an earlier one."""
+        now = Spent.now()
+        return Spent(now[0] - earlier[0], now[1] - earlier[1])
+
+    @staticmethod
+    def now() -> Spent:
+        """The clocks of this process, which start anywhere."""
+        return Spent(time.perf_counter(), time.process_time())
+
+
 def train_saved(
     make: Callable[[], nn.Module],
     graphs: GraphDataset,
@@ -33,7 +51,7 @@ def train_saved(
     stamp: Mapping[str, Any],
     watched: Mapping[str, GraphDataset],
     on_epoch: Callable[..., Any] | None = None,
-) -> tuple[TrainedRow, float]:
+) -> tuple[TrainedRow, Spent]:
     """Train `settings.seeds` initialisations, from the start or from the last checkpoint.
 
     Args:
@@ -48,9 +66,9 @@ def train_saved(
             those that were done before.
 
     Returns:
-        The trained row, and the seconds that training took, of all processes together.
+        The trained row, and the time that training took, of all processes together.
     """
-    began = time.perf_counter()
+    began = Spent.now()
     if directory is not None and read_json(directory / "stamp.json") != dict(stamp):
         shutil.rmtree(directory, ignore_errors=True)
         write_json(directory / "stamp.json", dict(stamp))
@@ -90,8 +108,9 @@ def train_saved(
     losses = torch.stack(history) if whole else _losses(checkpoints.rows, len(ensemble))
     row = TrainedRow(ensemble.eval(), losses, checkpoints.best_epochs, checkpoints.rows)
     if directory is None:
-        return row, time.perf_counter() - began
-    return row, float(read_checkpoint(directory / "last.ckpt")["seconds"])
+        return row, Spent.since(began)
+    last = read_checkpoint(directory / "last.ckpt")
+    return row, Spent(*(float(last[name]) for name in Spent._fields))
 
 
 def _losses(rows: list[dict[str, float]], members: int) -> Tensor:

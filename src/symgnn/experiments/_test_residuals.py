@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from symgnn.train._ensemble import Ensemble
-from symgnn.train._metrics import Errors, Judge
+from symgnn.train._metrics import Errors, Judge, Metrics, Sums
+
+
+class JudgedBatch(NamedTuple):
+    """What a judge found in the outputs of S networks for a batch of graphs."""
+
+    sums: Sums
+    found: Tensor | Errors  # as :meth:`symgnn.train._metrics.Metrics.add` counts it
+    graph: Tensor  # [rows], the graph of each row of outputs
+    graphs: int
 
 
 @torch.no_grad()
-def graph_residuals(
-    ensemble: Ensemble, batches: Iterable[Batch], judge: Judge, metric: str
-) -> Tensor:
+def judged(ensemble: Ensemble, batches: Iterable[Batch], judge: Judge) -> list[JudgedBatch]:
+    """Every batch through the networks once, for all that is asked of the outputs.
+
+    Args:
+        ensemble: The trained members.
+        batches: Graphs with labels.
+        judge: As in training.
+    """
+    ensemble.eval()
+    return [
+        JudgedBatch(
+            *judge(ensemble(batch), batch.y), _graph_of_rows(batch, judge), len(batch.ptr) - 1
+        )
+        for batch in batches
+        if not batch.spare
+    ]
+
+
+def scores(batches: Sequence[JudgedBatch], judge: Judge) -> dict[str, Tensor]:
+    """Every metric, by name, `[S]`."""
+    metrics = Metrics(judge.task, len(batches[0].sums.losses))
+    for batch in batches:
+        metrics.add(batch.sums, batch.found)
+    return metrics.values()
+
+
+def graph_residuals(batches: Sequence[JudgedBatch], judge: Judge, metric: str) -> Tensor:
     """The residual of each graph, the mean over the members, `[G]`.
 
     Every score is a ratio of sums over graphs, R = sum a_g / sum b_g: of accuracy, b counts the
@@ -25,22 +58,16 @@ def graph_residuals(
     their deviation over the root of their number is the standard error of R, to first order.
 
     Args:
-        ensemble: The trained members.
         batches: Test graphs.
         judge: As in training.
         metric: "accuracy", "f1" or "loss".
     """
-    ensemble.eval()
     tops: list[Tensor] = []
     bottoms: list[Tensor] = []
     for batch in batches:
-        if batch.spare:
-            continue
-        tops_of_rows, bottoms_of_rows = _parts(ensemble(batch), batch, judge, metric)
-        graph = _graph_of_rows(batch, judge)
-        for parts, rows in ((tops, tops_of_rows), (bottoms, bottoms_of_rows)):
-            zeros = rows.new_zeros(len(rows), len(batch.ptr) - 1)
-            parts.append(zeros.index_add(1, graph, rows))
+        for parts, rows in zip((tops, bottoms), _parts(batch.found, judge, metric), strict=True):
+            zeros = rows.new_zeros(len(rows), batch.graphs)
+            parts.append(zeros.index_add(1, batch.graph, rows))
     top, bottom = torch.cat(tops, 1), torch.cat(bottoms, 1)  # [S, G]
     total = bottom.sum(1, keepdim=True)
     ratio = top.sum(1, keepdim=True) / total
@@ -75,27 +102,18 @@ def with_test_error(row: dict[str, Any], column: str, metric: str, graphs: int) 
     return {**row, "cells": {**row["cells"], column: {**cell, "test_error": error}}}
 
 
-@torch.no_grad()
-def absolute_errors(ensemble: Ensemble, batches: Iterable[Batch], judge: Judge) -> Tensor:
+def absolute_errors(batches: Sequence[JudgedBatch]) -> Tensor:
     """The absolute error of each graph and target in its unit, the mean over the members, `[G, T]`.
 
     Args:
-        ensemble: The trained members of a regression on graphs.
-        batches: Test graphs.
-        judge: As in training.
+        batches: Test graphs of a regression on graphs.
     """
-    found = []
-    for batch in batches:
-        if not batch.spare:
-            _, errors = judge(ensemble.eval()(batch), batch.y)
-            assert isinstance(errors, Errors)
-            found.append(errors.error.abs().mean(0))
-    return torch.cat(found)
+    found = [batch.found for batch in batches]
+    return torch.cat([each.error.abs().mean(0) for each in found if isinstance(each, Errors)])
 
 
-def _parts(outputs: Tensor, batch: Batch, judge: Judge, metric: str) -> tuple[Tensor, Tensor]:
+def _parts(found: Tensor | Errors, judge: Judge, metric: str) -> tuple[Tensor, Tensor]:
     """Of each row of outputs `[S, rows]`: its part of the numerator and of the denominator."""
-    _, found = judge(outputs, batch.y)
     if isinstance(found, Errors):
         squares = (found.error / judge.unit()).square().mean(-1)
         return squares, torch.ones_like(squares)

@@ -8,18 +8,21 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 from torch_geometric.data import Data
 
 from symgnn.data import Splits
 from symgnn.experiments._experiment import Experiment, Protocol
-from symgnn.experiments._saved_training import train_saved
-from symgnn.experiments._test_residuals import absolute_errors, graph_residuals
+from symgnn.experiments._saved_training import Spent, train_saved
+from symgnn.experiments._test_residuals import (
+    JudgedBatch,
+    absolute_errors,
+    graph_residuals,
+    judged,
+    scores,
+)
 from symgnn.experiments._train_row import TrainedRow
-from symgnn.train import Ensemble, Training
-from symgnn.train._devices import launch
+from symgnn.train import Training
 from symgnn.train._loader import Batches, GraphDataset, loader
-from symgnn.train._loop import measure
 from symgnn.train._metrics import Judge, Scaler
 
 
@@ -38,6 +41,7 @@ class Trial:
         self.make = experiment.maker(block, splits, reading)
         self.network = self.make()
         self.graphs: dict[str, GraphDataset] = {}
+        self._known: dict[str, list[JudgedBatch]] = {}
         for split in ("train", "validation", "test"):
             if split != "validation" or experiment.by_validation:
                 self.add(split, getattr(splits, split))
@@ -53,11 +57,12 @@ class Trial:
         )
         self.judge = Judge(splits.task, _scaler(splits))
         self.trained: TrainedRow | None = None
-        self.seconds = 0.0  # that training took
+        self.spent = Spent(0.0, 0.0)  # on training
 
     def add(self, split: str, graphs: Sequence[Data]) -> None:
         """Take graphs to measure."""
         network = self.network
+        self._known.pop(split, None)
         self.graphs[split] = GraphDataset(graphs, drop=network.unread, angles=network.needs_angles)
 
     def __contains__(self, split: str) -> bool:
@@ -74,7 +79,8 @@ class Trial:
         With a directory, from its last checkpoint on, if that has this stamp.
         """
         watched = {name: graphs for name, graphs in self.graphs.items() if name != "train"}
-        self.trained, self.seconds = train_saved(
+        self._known.clear()
+        self.trained, self.spent = train_saved(
             self.make,
             self.graphs["train"],
             self.judge,
@@ -88,28 +94,31 @@ class Trial:
 
     def measure(self, split: str) -> dict[str, Tensor]:
         """Every metric of a split, by name, `[S]`."""
-        ensemble, batches = self._tested(split)
-        return measure(ensemble, batches, self.judge, launch(self.settings))
+        return scores(self._judged(split), self.judge)
 
     def residuals(self, split: str) -> Tensor:
         """How much each graph of a split moves the score, `[G]`."""
-        return graph_residuals(*self._tested(split), self.judge, self.experiment.metric)
+        return graph_residuals(self._judged(split), self.judge, self.experiment.metric)
 
     def target_errors(self, split: str) -> dict[str, float]:
         """The standard error, over the graphs of a split, of the MAE of each of several targets."""
         if self.task.kind != "regression" or self.task.level != "graph":
             return {}
-        found = absolute_errors(*self._tested(split), self.judge)
+        found = absolute_errors(self._judged(split))
         if len(found) < 2:  # one graph does not say how they differ
             return {}
         errors = (found.std(0) / len(found) ** 0.5).tolist()
         return dict(zip(self.task.targets, errors, strict=True))
 
-    def _tested(self, split: str) -> tuple[Ensemble, DataLoader]:
-        assert self.trained is not None
-        ensemble, graphs = self.trained.ensemble, self.graphs[split]
-        order = Batches(len(graphs), self.settings.batch_size)
-        return ensemble, loader(graphs, order, ensemble.topology)
+    def _judged(self, split: str) -> list[JudgedBatch]:
+        """What the trained networks give for a split, which goes through them once."""
+        if split not in self._known:
+            assert self.trained is not None
+            ensemble, graphs = self.trained.ensemble, self.graphs[split]
+            order = Batches(len(graphs), self.settings.batch_size)
+            batches = loader(graphs, order, ensemble.topology)
+            self._known[split] = judged(ensemble, batches, self.judge)
+        return self._known[split]
 
 
 def _scaler(splits: Splits) -> Scaler:

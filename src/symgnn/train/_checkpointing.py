@@ -62,7 +62,8 @@ class Position:
     epoch: int = 0  # epochs done
     step: int = 0  # steps done
     rate: float = 1.0  # the factor to which a plateau has lowered the learning rate
-    seconds: float = 0.0
+    seconds: float = 0.0  # that training took, of all processes together
+    processor_seconds: float = 0.0  # of these, how long processors were busy
 
 
 class Checkpoints:
@@ -134,7 +135,10 @@ class Checkpoints:
             if last["precision"]:
                 grad_scaler.load_state_dict(last["precision"])
         self.rows = read_log(self.directory / "log.csv")
-        position = Position(last["epoch"], last["step"], last["rate"], last["seconds"])
+        processor_seconds = last.get("processor_seconds", 0.0)  # 0 in files of earlier versions
+        position = Position(
+            last["epoch"], last["step"], last["rate"], last["seconds"], processor_seconds
+        )
         if self.finished(position) and position.epoch < self.settings.epochs:
             self.stopped_before = position.epoch
         return position
@@ -196,6 +200,7 @@ class Checkpoints:
             "optimizer": optimizer.state_dict(),
             "precision": grad_scaler.state_dict(),
             "seconds": position.seconds,
+            "processor_seconds": position.processor_seconds,
         }
         write_checkpoint(self.directory / "last.ckpt", content)
 

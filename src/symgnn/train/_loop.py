@@ -79,6 +79,7 @@ def train_loop(
         step = ensemble.recorded(loss, batch) or step
         train_loader = [batch]  # type: ignore[assignment]
     began = time.monotonic() - position.seconds
+    busy = time.process_time() - position.processor_seconds
 
     while position.epoch < settings.epochs:
         batches.epoch = position.epoch
@@ -114,6 +115,7 @@ def train_loop(
             measured = measure(ensemble, watch_loader, judge, fabric)
             found |= {f"{name}_{key}": value for key, value in measured.items()}
         position.seconds = time.monotonic() - began
+        position.processor_seconds = time.process_time() - busy
         now = learning_rate(settings, position.step, steps, position.rate)
         checkpoints.keep(position, found, ensemble, optimizer, grad_scaler, now, fabric)
         if on_validation is not None:
