@@ -116,6 +116,17 @@ def test_flexes_of_large_graphs_are_not_tried_and_the_report_says_so() -> None:
     assert report.to_dict()["untried"] == report.untried
 
 
+def test_flexes_of_graphs_of_mixed_sizes_are_of_the_small_ones() -> None:
+    """The rings with more than 600 coordinates stay as they are, and the report counts them."""
+    graphs = [ring(201 if seed % 4 == 0 else 12, seed) for seed in range(40)]
+    report = symgnn.discover(graphs, minutes=5, questions=(), progress=False)
+    assert report.untried == []
+    assert "flex" in report.verdicts
+    (note,) = [text for text in report.warnings if "600 coordinates" in text]
+    assert "10 of 40 graphs have more, and the verdict is of the others" in note
+    assert note.startswith("Flexes")
+
+
 def test_fewer_large_graphs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = [ring(20, seed) for seed in range(100)]
     assert len(_discover._chosen(graphs, 0)) == 100

@@ -84,6 +84,23 @@ def limits(
     return found
 
 
+def large_graphs(kinds: Sequence[str], large: int, graphs: int) -> list[str]:
+    """What a reader should know of kinds that are tried for small graphs alone.
+
+    Args:
+        kinds: These kinds.
+        large: How many graphs are too large for them.
+        graphs: How many there are.
+    """
+    if not kinds:
+        return []
+    names = " and ".join(plural(kind) for kind in kinds)
+    return [
+        f"{names.capitalize()} are tried for graphs with at most {MOST_COORDINATES} coordinates: "
+        f"{large} of {graphs} graphs have more, and the verdict is of the others."
+    ]
+
+
 def _of_nodes(graphs: Sequence[Data]) -> Tensor:
     """Coordinates, those around the centroid, and functions of their lengths, `[N, k]`."""
     pos = torch.cat([g.pos.double() for g in graphs])

@@ -16,7 +16,7 @@ from symgnn.discovery._choosing_networks import advised, candidates
 from symgnn.discovery._deciding import MARGIN, NEGLIGIBLE, best_of, compare
 from symgnn.discovery._discovery_report import DiscoveryReport, ExpectedError
 from symgnn.discovery._even_draws import Bridges
-from symgnn.discovery._input_warnings import input_warnings, limits
+from symgnn.discovery._input_warnings import input_warnings, large_graphs, limits
 from symgnn.discovery._kind_verdicts import compared, enough, judge, kept_by_errors
 from symgnn.discovery._ladder import AGAIN, AND, FOLDS, ORDER, RUNGS, Rung, rung_residuals
 from symgnn.discovery._moving import ADMITTED, ERASING, NULL_SPACES, admitted, is_large, moved
@@ -56,8 +56,9 @@ class Search:
         self.rows: TargetRows = target_rows(graphs, task, self.pack, generator)
         self.shares = admitted(graphs, self.rows.vectors, seed)
         self.kinds = [kind for kind, share in self.shares.items() if share >= ADMITTED]
-        large = not self.rows.vectors and any(map(is_large, graphs))
-        self.untried = [kind for kind in NULL_SPACES if large and kind not in self.kinds]
+        #: How many graphs have too many nodes for flexes and redrawings.
+        self.large = 0 if self.rows.vectors else sum(map(is_large, graphs))
+        self.untried = [kind for kind in NULL_SPACES if self.large and kind not in self.kinds]
         self.symmetries: dict[str, Symmetry] = (
             dict(VECTOR_RUNGS)
             if self.rows.vectors
@@ -170,7 +171,9 @@ class Search:
     def _limits(self) -> list[str]:
         blind = self.losses.get(self.blind)
         alone = blind is not None and not self.rows.vectors and float(blind.mean()) < NEGLIGIBLE
-        return limits(alone, self.pack.sampled, self.store.missed, self.untried)
+        unmoved = [kind for kind in NULL_SPACES if self.large and kind in self.kinds]
+        found = limits(alone, self.pack.sampled, self.store.missed, self.untried)
+        return found + large_graphs(unmoved, self.large, len(self.graphs))
 
     def _around_mean(self) -> Tensor:
         return self.rows.y if self.rows.vectors else self.rows.y - self.rows.y.mean(0)
