@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 import symgnn
 from helpers import train_ensemble
-from symgnn.train import Ensemble, keep_memory
+from symgnn.train import Ensemble, _ensemble, keep_memory
 from symgnn.train._replay import record
 
 
@@ -198,10 +199,14 @@ def test_states_are_those_of_ordinary_models(count: int) -> None:
         other.load_states([*states, *states])
 
 
-def test_each_seed_draws_its_own_dropout() -> None:
-    ensemble = Ensemble(lambda: make(dropout=0.5), [7, 7])
-    first, second = ensemble.train()(solids())
+@pytest.mark.parametrize("count", [2, 3])  # one after the other, and together
+def test_each_seed_draws_its_own_dropout(count: int) -> None:
+    ensemble = Ensemble(lambda: make(dropout=0.5), [7] * count)
+    assert ensemble.together(solids()) == (1 if count == 2 else 3)
+    first, second = ensemble.train()(solids())[:2]
     assert not torch.allclose(first, second)
+    first, second = ensemble.eval()(solids())[:2]
+    torch.testing.assert_close(first, second)
 
 
 def test_no_seeds_is_an_error() -> None:
@@ -246,3 +251,48 @@ def test_a_fused_optimiser_reads_gradients_in_order(count: int, recorded: bool) 
 
 def _square(outputs: Tensor, _: Data) -> Tensor:
     return outputs.square().mean()
+
+
+@pytest.mark.parametrize(
+    ("count", "copies", "size"),
+    # 180 edges for each copy of the solids
+    [
+        (1, 1, 1),
+        (2, 1, 1),
+        (3, 1, 3),
+        (10, 1, 10),
+        (10, 20, 5),
+        (6, 27, 6),
+        (10, 28, 1),
+        (7, 27, 1),
+    ],
+)
+def test_how_many_members_go_together(count: int, copies: int, size: int) -> None:
+    data = Batch.from_data_list(solids().to_data_list() * copies)
+    assert Ensemble(lambda: make("gn"), count).together(data) == size
+
+
+@pytest.mark.parametrize("name", ["gn", "agn", "agn-separable"])
+def test_members_together_and_one_by_one_are_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outputs, losses and gradients, as a step and as a recorded one."""
+    data = solids()
+    data.pos = data.pos.double()
+
+    def found() -> list[Tensor]:
+        ensemble = Ensemble(lambda: make(name).double(), 3)
+        recorded = ensemble.recorded(cross_entropy, data)
+        assert recorded is not None
+        values = [ensemble(data).detach()]
+        for step in (recorded, partial(ensemble.gradients, cross_entropy)):
+            values += [step(data, 1.0), *(p.grad for p in ensemble.parameters())]
+        assert ensemble.together(data) == expected
+        return values
+
+    expected = 3
+    together = found()
+    monkeypatch.setattr(_ensemble, "ROWS_OF_ONE", 0)
+    expected = 1
+    for one, other in zip(found(), together, strict=True):
+        torch.testing.assert_close(one, other)

@@ -17,6 +17,9 @@ from symgnn.train._replay import record
 #: Members that go through a batch together, times its largest number of nodes, edges or angles.
 #: That many rows of 64 numbers are 8 MiB; with more, the processor waits for memory.
 ROWS_TOGETHER = 2**15
+#: Members go together if they are at least so many, on batches of at most so many rows: otherwise
+#: the operations of a network alone, which are faster, make up for their fixed costs.
+LEAST_TOGETHER, ROWS_OF_ONE = 3, 5_000
 
 #: Signature: (outputs of one member, batch) -> its loss, a scalar.
 Loss: TypeAlias = Callable[[Tensor, Data], Tensor]
@@ -31,8 +34,8 @@ class Ensemble(nn.Module):
     trains as it would alone, up to rounding. Several members share one computation
     (`torch.vmap`), with a leading member axis on each parameter: small matrix products become a
     few larger ones, which costs far less than training one member after the other. On large
-    graphs only as many members go together as fit the processor's cache. A single member is an
-    ordinary module, without that axis.
+    graphs only as many members go together as fit the processor's cache; where that is one, each
+    is computed as an ordinary module. A single member is one, without that axis.
 
     Args:
         make: Builds one model.
@@ -106,9 +109,15 @@ class Ensemble(nn.Module):
 
         values = [p[members] for p in self.stacked] if parameters is None else parameters
         buffers = {name: value[members] for name, value in self._stacked_buffers().items()}
+        named, size = dict(zip(self._names, values, strict=True)), self.together(given)
+        if size == 1:  # as a network alone, which has faster operations than inside vmap
+            each = [
+                [{name: value[k] for name, value in part.items()} for part in (named, buffers)]
+                for k in range(len(values[0]))
+            ]
+            return torch.stack([one(*parts) for parts in each])
         # each member draws its own dropout
-        apply = torch.vmap(one, randomness="different", chunk_size=self.together(given))
-        return apply(dict(zip(self._names, values, strict=True)), buffers)
+        return torch.vmap(one, randomness="different", chunk_size=size)(named, buffers)
 
     def together(self, data: Data) -> int:
         """The number of members that are computed at once for a batch: a divisor of S."""
@@ -116,10 +125,14 @@ class Ensemble(nn.Module):
         if isinstance(topology, Topology):  # where no angle is listed, sums over angles are on rays
             rows = topology.num_rays if topology.pairs is None else topology.num_angles
         rows = max(rows, data.num_edges, data.num_nodes or 0, 1)
-        fit = max(ROWS_TOGETHER // rows, 1)
-        return max(
-            size for size in range(1, len(self) + 1) if len(self) % size == 0 and size <= fit
+        if rows > ROWS_OF_ONE:
+            return 1
+        size = max(
+            size
+            for size in range(1, len(self) + 1)
+            if len(self) % size == 0 and size * rows <= ROWS_TOGETHER
         )
+        return size if size >= LEAST_TOGETHER else 1
 
     @property
     def topology(self) -> Callable[[Data], Topology] | None:
