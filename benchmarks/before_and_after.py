@@ -24,12 +24,16 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCKS = ("gn", "dgn", "sdgn", "agn", "combined", "cgn", "agn-separable")
 PEERS = ("schnet", "dimenet", "dimenet++", "egnn")
 #: A rate of dropout, as in the experiments on datasets, by the name of its cases.
 DROPPED = {f"{block} dropout": block for block in ("gn", "dgn", "agn")}
+
+#: Blocks of which several initialisations are trained at once, and how many.
+TRAINED_TOGETHER, SEEDS = ("gn", "agn", "agn-separable"), (2, 5, 10)
 
 
 def measured(function: Callable[[], object], seconds: float = 0.3) -> float:
@@ -96,9 +100,28 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
                 adam.step()
 
             yield f"{shape} {case}", step
+            for seeds in SEEDS if case in TRAINED_TOGETHER else ():
+                make = partial(build, block, outputs=1, **options)
+                yield f"{shape} {case} {seeds} seeds", of_ensemble(make, seeds, data)
             if case == "agn":
                 yield f"{shape} topology", lambda model=model, batch=batch: model.topology(batch)
     yield from potentials()
+
+
+def of_ensemble(make: Callable[[], Any], seeds: int, data: Any) -> Callable[[], object]:
+    """A training step of several initialisations."""
+    import torch
+
+    from symgnn.train import Ensemble
+
+    ensemble = Ensemble(make, seeds)
+    adam = torch.optim.Adam(ensemble.parameters(), fused=True)
+
+    def step() -> None:
+        ensemble.gradients(lambda outputs, _: outputs.square().mean(), data)
+        adam.step()
+
+    return step
 
 
 def potentials() -> Iterator[tuple[str, Callable[[], object]]]:
