@@ -32,13 +32,15 @@ def judged(ensemble: Ensemble, batches: Iterable[Batch], judge: Judge) -> list[J
         judge: As in training.
     """
     ensemble.eval()
-    return [
-        JudgedBatch(
-            *judge(ensemble(batch), batch.y), _graph_of_rows(batch, judge), len(batch.ptr) - 1
-        )
-        for batch in batches
-        if not batch.spare
-    ]
+    device, found = next(ensemble.parameters()).device, []
+    for batch in batches:
+        if not batch.spare:
+            outputs = ensemble(batch.to(device))
+            batch = batch.cpu()
+            sums_and_errors = judge(outputs.cpu(), batch.y)
+            graphs = len(batch.ptr) - 1
+            found.append(JudgedBatch(*sums_and_errors, _graph_of_rows(batch, judge), graphs))
+    return found
 
 
 def scores(batches: Sequence[JudgedBatch], judge: Judge) -> dict[str, Tensor]:
