@@ -113,7 +113,7 @@ class Ensemble(nn.Module):
         if size == 1:  # as a network alone, which has faster operations than inside vmap
             each = [
                 [{name: value[k] for name, value in part.items()} for part in (named, buffers)]
-                for k in range(len(values[0]))
+                for k in range(len(self.seeds[members]))
             ]
             return torch.stack([one(*parts) for parts in each])
         # each member draws its own dropout
