@@ -214,7 +214,7 @@ def test_data_efficiency_in_two_runs(tmp_path: Path) -> None:
     old = json.loads(first.read_text())
     del old["points"]
     write_json(first, old)
-    with pytest.raises(ValueError, match="has no points"):
+    with pytest.raises(ValueError, match=r"is no results\.json of symgnn reproduce with points"):
         run_efficiency(tmp_path / "other", join=[first], **options)
 
 

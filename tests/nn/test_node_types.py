@@ -155,7 +155,7 @@ def test_types_under_transforms() -> None:
     def loss(out: Tensor, data: Batch) -> Tensor:
         return (out - 1).square().mean()
 
-    together, alone = Ensemble(make, 2), Ensemble(make, [1])
+    together, alone = Ensemble(make, 3), Ensemble(make, [1])
     losses = train_ensemble(together, batch, loss, 2)
     torch.testing.assert_close(train_ensemble(alone, batch, loss, 2)[:, 0], losses[:, 1])
     torch.manual_seed(5)

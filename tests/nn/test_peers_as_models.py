@@ -191,7 +191,7 @@ def test_many_initialisations(name: str) -> None:
     def loss(out: Tensor, data: Batch) -> Tensor:
         return (out - 1).square().mean()
 
-    together = Ensemble(lambda: of_name(name)[0].double(), 2)
+    together = Ensemble(lambda: of_name(name)[0].double(), 3)
     alone = Ensemble(lambda: of_name(name)[0].double(), [1])
     losses, found = together.gradients(loss, batch), alone.gradients(loss, batch)
     torch.testing.assert_close(found[0], losses[1])

@@ -44,7 +44,7 @@ def loss(out: Tensor, data: Data) -> Tensor:
 @pytest.mark.parametrize(("name", "chiral"), CASES)
 def test_a_member_learns_as_a_network_alone(name: str, chiral: bool) -> None:
     data = solids()
-    together = Ensemble(partial(make, name, chiral), 2)
+    together = Ensemble(partial(make, name, chiral), 3)
     train_ensemble(together, data, loss, 5)
     torch.manual_seed(1)
     model = make(name, chiral)

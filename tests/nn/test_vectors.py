@@ -214,8 +214,8 @@ def test_seeds_autocast_and_types(task: str) -> None:
     def make() -> torch.nn.Module:
         return build("dgn", task=task, hidden=4, outputs=2, aggregation="sum", init="torch")
 
-    found = Ensemble(make, [3, 4])(batch)
-    for k, seed in enumerate((3, 4)):
+    found = Ensemble(make, [3, 4, 5])(batch)
+    for k, seed in enumerate((3, 4, 5)):
         torch.manual_seed(seed)
         torch.testing.assert_close(found[k], make()(batch), rtol=1e-4, atol=1e-5)
     model = make()

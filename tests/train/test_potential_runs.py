@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 import symgnn
 from symgnn.cli import main
 from symgnn.data import read
-from symgnn.train import Config, read_config, train
+from symgnn.train import Config, _ensemble, read_config, train
 from symgnn.train._config import resolve
 from symgnn.train._metrics import Judge, Metrics, Scaler
 from symgnn.train._potential_rows import label_weights
@@ -59,6 +59,16 @@ def test_metrics_are_in_thousandths_of_an_electronvolt(run: symgnn.Run) -> None:
         assert measured["mae energy"][seed] == pytest.approx(1000 * np.mean(energy), rel=1e-4)
         wanted = 1000 * float(torch.cat(forces).mean())
         assert measured["mae forces"][seed] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_seeds_together_and_one_by_one_learn_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forces are derivatives that are differentiated again, inside vmap and without it."""
+    options = {**QUICK, "epochs": 1, "seeds": 3, "precision": "64"}
+    together = symgnn.fit(emt_frames(), SMALL, targets=["energy", "forces"], **options)
+    monkeypatch.setattr(_ensemble, "ROWS_OF_ONE", 0)
+    apart = symgnn.fit(emt_frames(), SMALL, targets=["energy", "forces"], **options)
+    for one, other in zip(together.parameters(), apart.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
 
 
 def test_energies_are_predicted_and_a_saved_run_gives_the_same(

@@ -30,8 +30,10 @@ def read_rows(
     if not file.exists():
         raise ValueError(f"--join: {file} is not there; give a results.json of symgnn reproduce")
     found = read_json(file)
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
-        raise ValueError(f"--join: {file} is no results.json of symgnn reproduce; give one")
+    if not isinstance(found, dict) or not isinstance(found.get(key), list):
+        raise ValueError(
+            f"--join: {file} is no results.json of symgnn reproduce with {key}; give one"
+        )
     for field, value in expected.items():
         given, wanted = _without(found.get(field), free), _without(value, free)
         if given != wanted:
@@ -39,8 +41,6 @@ def read_rows(
                 f"--join: {file} has {field} {given!r}, not {wanted!r}; give a "
                 "results.json of the same experiment with the same options"
             )
-    if not isinstance(found.get(key), list):
-        raise ValueError(f"--join: {file} has no {key}; give one of a newer version of symgnn")
     commit = found.get("environment", {}).get("commit", "unknown")
     seeds = {"seeds": found["seeds"]} if isinstance(found.get("seeds"), list) else {}
     return [{"commit": commit, **seeds, **row} for row in found[key]]
