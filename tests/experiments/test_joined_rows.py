@@ -145,3 +145,28 @@ def test_only_missing_seeds_are_run(tmp_path: Path) -> None:
     part = json.loads(saved["GN"].read_text())
     assert part["result"]["seeds"] == [1, 2]
     assert part["settings"]["first_seed"] == 1
+
+
+def test_rows_are_shown_and_judged_without_a_run(tmp_path: Path) -> None:
+    """Those of two files, with the initialisations that they have."""
+    short: dict[str, Any] = {"epochs": 1, "source": "sample", "console": Console(quiet=True)}
+    records = []
+    for block, seeds in (("GN", 2), ("AGN", 1)):
+        run_experiment(
+            EXPERIMENTS["qm9"],
+            tmp_path / block,
+            rows=[NetworkRow(block, "sum")],
+            seeds=seeds,
+            **short,
+        )
+        records.append(tmp_path / block / "results.json")
+    out = tmp_path / "both"
+    found = run_experiment(EXPERIMENTS["qm9"], out, join=records, join_only=True, **short)
+    assert {row["block"]: row["seeds"] for row in found["rows"]} == {"GN": [0, 1], "AGN": [0]}
+    assert not list(out.glob("training/*"))
+    judged = {each["claim"]: each["found"] for each in found["claims"]}
+    assert judged["DGN is below GN"] == "not all of its rows were run"
+    assert any(claim.startswith("AGN is below GN") and "±" in judged[claim] for claim in judged)
+    for wrong in ({}, {"join": records, "rows": [NetworkRow("GN", "sum")]}):
+        with pytest.raises(ValueError, match="--join-only: shows the rows of --join FILE"):
+            run_experiment(EXPERIMENTS["qm9"], out, join_only=True, **short, **wrong)

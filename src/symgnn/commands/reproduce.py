@@ -78,6 +78,12 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         "those of --rows) are run, and all are shown and judged together",
     )
     reproduce.add_argument(
+        "--join-only",
+        action="store_true",
+        help="for datasets: show and judge the rows of --join, with the initialisations that they "
+        "have, and run nothing",
+    )
+    reproduce.add_argument(
         "--jobs", type=int, help="number of rows to run at once (default: the number of cores)"
     )
     reproduce.add_argument(

@@ -68,6 +68,7 @@ class Options:
     node_features: str | None = None
     reading: Path | None = None
     join: Sequence[Path] | None = None
+    join_only: bool = False
     samples: Sequence[int] | None = None
 
     def given(self, *names: str) -> dict[str, Any]:
@@ -120,6 +121,8 @@ def reproduce(
         given["rows"] = choose_rows(name, TABLES[name].rows, options.rows) if options.rows else None
         return run_table(TABLES[name], directory, engine=engine, console=console, **given)
     experiment = EXPERIMENTS[name]
-    given = options.given("protocol", "seeds", "epochs", "limit", "source", "rows", "join")
+    given = options.given(
+        "protocol", "seeds", "epochs", "limit", "source", "rows", "join", "join_only"
+    )
     given["rows"] = choose_rows(name, experiment.all_rows, options.rows) if options.rows else None
     return run_experiment(experiment, directory, engine=engine, console=console, **given)

@@ -85,6 +85,7 @@ def run_experiment(
     source: str | None = None,
     rows: Sequence[NetworkRow] | None = None,
     join: Sequence[Path] | None = None,
+    join_only: bool = False,
     engine: RowEngine = HERE,
     console: Console | None = None,
 ) -> dict[str, Any]:
@@ -94,8 +95,10 @@ def run_experiment(
     same settings completed are reused, and an interrupted row continues after its last saved epoch.
     Rows of the results.json files in `join`, possibly of other versions, are shown and judged with
     them; without `rows`, only the rows that these files lack are run. Of a row of which they have
-    some initialisations, only the others are run.
+    some initialisations, only the others are run. With `join_only`, nothing is run.
     """
+    if join_only and (rows or not join):
+        raise ValueError("--join-only: shows the rows of --join FILE; give it, and no --rows")
     chosen = experiment.protocol(protocol)
     chosen = replace(
         chosen,
@@ -114,7 +117,7 @@ def run_experiment(
     column, counted = experiment.column("test"), len(splits.test)
     joined = [with_test_error(row, column, experiment.metric, counted) for row in joined]
     parts, seeds_of = {}, {}
-    for row in rows or experiment.rows:
+    for row in () if join_only else rows or experiment.rows:
         missing = missing_seeds(row.shown_key, joined, wanted)
         if missing:
             own = replace(chosen, seeds=len(missing), first_seed=missing[0])
