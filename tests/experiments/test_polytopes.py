@@ -233,6 +233,8 @@ def test_claims_on_data_efficiency() -> None:
     assert found[2]["found"] == "more than 100, 100 samples for orthogonal maps"
     curves[0] = curve("orthogonal", 0.3, 0.8, 0.9, 0.99)
     assert [each["holds"] for each in judged(curves, samples)] == [True, False, True]
+    curves[0] = curve("orthogonal", 0.3, 0.4, 0.5, 0.6)  # none is enough, as for the last one
+    assert [each["holds"] for each in judged(curves, samples)] == [False, False, None]
 
 
 def test_marked_solids(tmp_path: Path) -> None:

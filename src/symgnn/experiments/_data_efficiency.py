@@ -116,6 +116,8 @@ class Samples(Polytopes):
 def judged(curves: Sequence[dict[str, Any]], samples: Sequence[int]) -> list[dict[str, Any]]:
     """Claims of the paper on the curves, and whether they hold: `{"claim", "holds", "found"}`.
 
+    A claim that more samples are needed is not decided (None) if no number reaches either.
+
     A set is learnt from the first number of samples on from which the mean accuracy stays at least
     0.9. "20 samples per polytope may be sufficient when only orthogonal transformations are
     considered" holds if that number is at most 20 for them; "dilations and non-orthogonal
@@ -133,11 +135,17 @@ def judged(curves: Sequence[dict[str, Any]], samples: Sequence[int]) -> list[dic
     ]
     for name, number in need.items():
         if name != "orthogonal":
-            more = first is not None and (number is None or number > first)
+            unknown = number is None and first is None
+            more = None if unknown else _more(number, first)
             text = f"{words[name]}, {words['orthogonal']} for orthogonal maps"
             claim = f"{name} needs more samples than orthogonal maps"
             found.append({"claim": claim, "holds": more, "found": text})
     return found
+
+
+def _more(number: int | None, other: int | None) -> bool:
+    """Whether one number of samples is larger than another; None for one beyond all."""
+    return other is not None and (number is None or number > other)
 
 
 def _needed(means: Sequence[float], samples: Sequence[int]) -> int | None:
