@@ -165,9 +165,9 @@ def test_a_killed_process_goes_on_within_a_row(tmp_path: Path) -> None:
     )["rows"]
     assert found["cells"] == whole["cells"]
     assert found["curve"]["test_mean"] == whole["curve"]["test_mean"]
-    for row in (found, whole):  # of one thread, and of both processes of the first
-        assert 0 < row["processor_seconds"] <= row["seconds"] + 0.1
-        assert row["training_seconds"] <= row["seconds"]
+    for row in (found, whole):
+        assert row["processor_seconds"] > 0
+        assert row["seconds"] > row["training_seconds"] > 0
 
 
 def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:

@@ -211,6 +211,16 @@ def test_data_efficiency_in_two_runs(tmp_path: Path) -> None:
     assert all(point["commit"] for point in second["points"])
     with pytest.raises(ValueError, match=r"--join: .* has settings .*'epochs': 2.* not .*3"):
         run_efficiency(tmp_path / "other", join=[first], **{**options, "epochs": 3})
+    other_law = json.loads(first.read_text())
+    other_law["settings"]["law"]["factor"] = "uniform"
+    write_json(first, other_law)
+    with pytest.raises(ValueError, match=r"has settings .*'factor': 'uniform'"):
+        run_efficiency(tmp_path / "other", join=[first], **options)
+    damaged = {**other_law, "settings": second["settings"]}
+    del damaged["points"][1]["mean"]
+    write_json(first, damaged)
+    with pytest.raises(ValueError, match=r"is damaged, points\[1\] has no mean"):
+        run_efficiency(tmp_path / "other", join=[first], **options)
     old = json.loads(first.read_text())
     del old["points"]
     write_json(first, old)

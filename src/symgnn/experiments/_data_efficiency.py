@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import torch
 from rich.console import Console
 
 from symgnn.data import Polytopes
-from symgnn.data._polytope_sets import AFFINE_SETS
+from symgnn.data._polytope_sets import AFFINE_SETS, READ
 from symgnn.experiments._engines import HERE, RowEngine
 from symgnn.experiments._joined_rows import read_rows
 from symgnn.experiments._polytope_accuracy import accuracy_on
@@ -28,6 +30,8 @@ SAMPLES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 #: "20 samples per polytope may be sufficient": judged by this accuracy, fixed before the run.
 ENOUGH, ABOUT = 0.9, 20
 CURVE = Row("GN", "sum")
+#: Fields of a point in results.json that other runs read.
+POINT = ("block", "column", "samples", "mean", "std", "seconds")
 LINES = (Row("AGN", "sum"), Row("SDGN", "sum"), Row("DGN", "sum"))
 
 
@@ -50,15 +54,17 @@ def run_efficiency(
         epochs: The length of each training.
         samples: The numbers of samples per polytope.
         copies: Test graphs per polytope.
-        join: results.json files with the same seeds, epochs and copies; their points are not run
-            again, and their numbers of samples are shown as well.
+        join: results.json files with the same settings: their points are not run again, and their
+            numbers of samples are shown as well.
         engine: Where points are run.
         console: Where progress is shown.
     """
-    settings = {"seeds": seeds, "epochs": epochs, "copies": copies}
+    settings = {"seeds": seeds, "epochs": epochs, "copies": copies, "law": asdict(READ)}
     same = {"name": NAME, "settings": settings}
     points = {
-        _name(point): point for file in join or () for point in read_rows(file, same, key="points")
+        _name(point): point
+        for file in join or ()
+        for point in read_rows(file, same, key="points", fields=POINT)
     }
     shown = sorted({*samples, *(p["samples"] for p in points.values() if _is_of_curve(p))})
     wanted = {
@@ -116,12 +122,11 @@ class Samples(Polytopes):
 def judged(curves: Sequence[dict[str, Any]], samples: Sequence[int]) -> list[dict[str, Any]]:
     """Claims of the paper on the curves, and whether they hold: `{"claim", "holds", "found"}`.
 
-    A claim that more samples are needed is not decided (None) if no number reaches either.
-
     A set is learnt from the first number of samples on from which the mean accuracy stays at least
     0.9. "20 samples per polytope may be sufficient when only orthogonal transformations are
     considered" holds if that number is at most 20 for them; "dilations and non-orthogonal
-    transformations further increase the number" holds for a set whose number is larger than theirs.
+    transformations further increase the number" holds for a set whose number is larger than theirs,
+    and is not decided (None) if neither is reached.
     """
     need = {curve["column"]: _needed(curve["mean"], samples) for curve in curves}
     words = {name: f"{n} samples" if n else f"more than {max(samples)}" for name, n in need.items()}
@@ -135,17 +140,12 @@ def judged(curves: Sequence[dict[str, Any]], samples: Sequence[int]) -> list[dic
     ]
     for name, number in need.items():
         if name != "orthogonal":
-            unknown = number is None and first is None
-            more = None if unknown else _more(number, first)
+            one, other = (math.inf if n is None else n for n in (number, first))
+            more = None if math.isinf(min(one, other)) else one > other
             text = f"{words[name]}, {words['orthogonal']} for orthogonal maps"
             claim = f"{name} needs more samples than orthogonal maps"
             found.append({"claim": claim, "holds": more, "found": text})
     return found
-
-
-def _more(number: int | None, other: int | None) -> bool:
-    """Whether one number of samples is larger than another; None for one beyond all."""
-    return other is not None and (number is None or number > other)
 
 
 def _needed(means: Sequence[float], samples: Sequence[int]) -> int | None:

@@ -14,7 +14,11 @@ KEY = ("block", "aggregation", "coordinate_map")
 
 
 def read_rows(
-    file: Path, expected: Mapping[str, Any], free: Collection[str] = (), key: str = "rows"
+    file: Path,
+    expected: Mapping[str, Any],
+    free: Collection[str] = (),
+    key: str = "rows",
+    fields: Collection[str] = KEY,
 ) -> list[dict[str, Any]]:
     """The rows of a results.json of the same experiment and protocol.
 
@@ -23,6 +27,7 @@ def read_rows(
         expected: Fields that it must have with these values: its name, settings, ...
         free: Names of settings that may differ.
         key: The field with the rows.
+        fields: What each row must have.
 
     Returns:
         Its rows, each with the commit that it was run with and the seeds of its initialisations.
@@ -40,6 +45,12 @@ def read_rows(
             raise ValueError(
                 f"--join: {file} has {field} {given!r}, not {wanted!r}; give a "
                 "results.json of the same experiment with the same options"
+            )
+    for number, row in enumerate(found[key]):
+        lacking = [name for name in fields if not isinstance(row, dict) or name not in row]
+        if lacking:
+            raise ValueError(
+                f"--join: {file} is damaged, {key}[{number}] has no {lacking[0]}; run it again"
             )
     commit = found.get("environment", {}).get("commit", "unknown")
     seeds = {"seeds": found["seeds"]} if isinstance(found.get("seeds"), list) else {}

@@ -110,7 +110,7 @@ def train_saved(
     if directory is None:
         return row, Spent.since(began)
     last = read_checkpoint(directory / "last.ckpt")
-    return row, Spent(*(float(last[name]) for name in Spent._fields))
+    return row, Spent(*(float(last.get(name, 0.0)) for name in Spent._fields))
 
 
 def _losses(rows: list[dict[str, float]], members: int) -> Tensor:
